@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -69,8 +69,20 @@ def test_no_line_can_be_removed_doubled_moved_or_changed(receipts: Receipts) -> 
         tamperings = [[*before, *after], [*before, line, line, *after], [*before, changed, *after]]
         if after:
             tamperings.append([*before, after[0], line, *after[1:]])
+        tamperings += [[*before, added, *after] for added in _with_more(line)]
         for tampered in tamperings:
             assert found(receipts, tampered), (at, line)
+
+
+def _with_more(line: str) -> Iterator[str]:
+    """Something that nobody signed, or the same written otherwise."""
+    about = json.loads(line)
+    yield json.dumps({**about, "note": "approved"})
+    yield json.dumps(about, separators=(",", ":"))
+    for kind, signed in about.items():
+        if isinstance(signed, dict):
+            yield json.dumps({kind: {**signed, "note": "approved"}})
+            yield json.dumps({kind: {**signed, "signature": signed["signature"].upper()}})
 
 
 def test_another_key_signs_nothing_here(receipts: Receipts, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.protection import Protection
 from handrail.environments.shell_host import journal_log as log
 from handrail.environments.shell_host import proc
+from handrail.environments.shell_host.connection import Connection
 from handrail.environments.shell_host.journal_log import Journal
 from handrail.environments.shell_host.journal_undo import recover
 from handrail.environments.transport.link import DirectLink, Link
@@ -349,3 +350,31 @@ def test_a_journal_elsewhere_is_pruned_when_a_connection_opens(tmp_path: Path, h
             shell.close()
         for clock in (tmp_path / "far").rglob("clock.json"):
             clock.unlink()  # as if an hour had passed
+
+
+@pytest.mark.parametrize(
+    "before", ["", "set -eu -o posix; set -C", "set -o noglob; kill() { false; }; alias kill=false"]
+)
+def test_a_call_that_has_left_nothing_is_complete_when_its_command_is(
+    before: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalEnvironment(str(tmp_path)) as shell:
+        shell.execute(before or "true", timeout=PATIENCE_SECONDS)
+        with monkeypatch.context() as patch:
+            patch.setattr(Connection, "end_call", lambda *_: pytest.fail("the watcher was asked"))
+            done = shell.execute("echo x > new; mv new newer; mkdir d", call=1, timeout=PATIENCE_SECONDS)
+        assert done.changed
+        told = shell.call_effects("describe", call=1)
+        assert told["ended"] is not None
+        assert [one["path"] for one in told["created"]] == [str(tmp_path / "d"), str(tmp_path / "newer")]
+        # A further command of the same call: the end of the first does not count for it.
+        assert shell.execute("rm newer", call=1, timeout=PATIENCE_SECONDS).changed
+        assert [one["path"] for one in shell.call_effects("describe", call=1)["created"]] == [str(tmp_path / "d")]
+
+
+def test_a_command_cannot_say_that_another_call_runs(tmp_path: Path, home: Path) -> None:
+    script = "for page in $(find /proc/$PPID/fd -lname '*handrail-call*'); do head -c 32 /dev/zero 1<>$page; done; echo x > new"
+    with LocalEnvironment(str(tmp_path)) as shell:
+        done = shell.execute(script, call=7, timeout=PATIENCE_SECONDS)
+        assert "Permission denied" in text(done)
+        assert [one["path"] for one in shell.call_effects("describe", call=7)["created"]] == [str(tmp_path / "new")]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from . import timestamps
 from .receipts import FORMAT, MerkleTree, Seal, digest, grow
@@ -37,7 +37,7 @@ def verify(
     problems = audit.problems
     for number, line in enumerate(lines, 1):
         try:
-            audit.take(json.loads(line))
+            audit.take(line)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             if number == 1:
                 raise BadExport("this is no export of receipts; `handrail audit export` makes one") from None
@@ -66,27 +66,33 @@ class _Audit:
             key = None
         if not isinstance(key, Ed25519PublicKey):
             raise BadExport("this is no Ed25519 public key in PEM form")
-        self._key, self._text, self._place = key, public_key.split(), -1  # the place of the last line
+        self._key, self._place = key, -1  # the place of the last line
+        self._text = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
         self.receipts: list[str] = []
         self.seals: list[Seal] = []
         self.ends: list[Seal] = []
         self.timestamps: list[tuple[str, str]] = []
         self.problems: list[str] = []
 
-    def take(self, line: dict[str, Any]) -> None:
+    def take(self, text: str) -> None:
+        line = json.loads(text)
         (kind,) = list(line)[:1]
         before, self._place = self._place, _ORDER.index(kind)
         if self._place < before or (before < 0) != (kind == "format"):
             self.problems.append(f"a line ({kind}) is not where it was exported")
+        whole: dict[str, Any] = {"format": FORMAT, "public_key": self._text}
         if kind == "receipt":
-            self.receipts.append(str(line["receipt"]))
+            whole = {kind: str(line[kind])}
+            self.receipts.append(whole[kind])
         elif kind == "timestamp":
-            self.timestamps.append((str(line["timestamp"]["seal"]), str(line["timestamp"]["response"])))
+            whole = {kind: {name: str(line[kind][name]) for name in ("seal", "response")}}
+            self.timestamps.append((whole[kind]["seal"], whole[kind]["response"]))
         elif kind != "format":
-            found = {name: str(line[kind][name]) for name in ("body", "signature")}
+            found = {"body": str(line[kind]["body"]), "signature": bytes.fromhex(line[kind]["signature"]).hex()}
+            whole = {kind: found}
             (self.seals if kind == "seal" else self.ends).append(found)
-        elif line != {"format": FORMAT, "public_key": line["public_key"]} or line["public_key"].split() != self._text:
-            self.problems.append("the first line was changed, or the export was made with another key")
+        if json.dumps(whole) != text.rstrip("\r\n"):
+            self.problems.append(f"a line ({kind}) was changed, or the export was made with another key")
 
     def check(self) -> None:
         hashes, previous = [], ""

@@ -118,7 +118,7 @@ def _reviewed(context: ToolContext, told: JsonDict, diffs: list[str], number: in
         kept -= set(dropped)
         if not dropped:
             return "", set()
-        return f"It was tried, and {answer.by} did not keep all of it. Not kept: {', '.join(dropped)}", kept
+        return f"It was tried, and not all of it is kept. Not kept: {', '.join(dropped)}", kept
     except Denied as error:
         return f"It was tried, and is not kept: {str(error).removeprefix('Not run: ')}", set()
     return "", set()

@@ -33,7 +33,7 @@ _VERBS = {
     ActionKind.FILE_READ: "wants to read",
     ActionKind.CONNECT: "has a program that wants to connect",
     ActionKind.TOOL: "wants to go on",
-    ActionKind.HELD: "runs a program that waits for you, about",
+    ActionKind.HELD: "runs a program that waits for your answer",
 }
 _STYLES: dict[str | Kind, str] = {
     "title": "1;33",

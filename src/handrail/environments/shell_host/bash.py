@@ -21,7 +21,7 @@ from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  Python 3.
 
 from . import bash_template, proc, wire
 from .jobs import JobFiles
-from .syscall_filter import FilterRefused, Watch, install_and_send
+from .syscall_filter import NOBODY, FilterRefused, Watch, install_and_send
 from .wire import Packet
 
 OLDEST = (4, 4)
@@ -78,6 +78,7 @@ class Bash:
         self.status: int | None = None  # as waitpid returns it, once it has ended
         numbers = {**files._asdict(), "go": self.go_read, "done": self.done, "state": self._state_write}
         channels = {name.upper(): path_of(fd) for name, fd in numbers.items()}
+        channels.update(PAGE=path_of(watch.fds[0]) if watch is not None else "", NOBODY=str(NOBODY))
         os.ftruncate(files.farewell, 0)
         os.pwrite(files.farewell, bash_template.farewell(channels).encode(), 0)
         script = wire.memory_file("script", bash_template.loop(channels, self._state_write).encode())

@@ -16,6 +16,7 @@ The channels:
               directory; of the options the names of those that are on), E the same when bash exits
     RESTORE   the state to start with
     FAREWELL  what to do on exit
+    PAGE      whether to say that the command is over, by a signal to nobody
     MEMO      where bash reads its own output back without forking
 
 Everything runs at top level and not in a function, where `declare` would make locals. Each word that is not part of the
@@ -70,6 +71,8 @@ _FINISH = (
     # `builtin exec` would undo its redirections again; `command exec` does not.
     "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && ! -e /dev/fd/12 ]]; then command exec 12>&1; fi; "
     "if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
+    # The effect watcher asks for it: see CallPage.
+    "if [[ -N '@PAGE' ]]; then command kill -0 @NOBODY; fi; "
     'command printf %s "$__hr_memo"; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
     'command eval "__hr_memo=(${__hr_memo-})"; '

@@ -31,7 +31,7 @@ from .held_connects import taken
 from .journal import CallJournal, NotRecorded, Stash
 from .journal_log import JournalFailed, LogWriter, writer_name
 from .syscall_filter import FilterRefused, Watch
-from .wire import CHANGED, CURRENT, TRIED, CallPage, Packet
+from .wire import CHANGED, COUNTED, COUNTS, CURRENT, ENDED, TRIED, CallPage, Packet
 
 _MAX_CALLS = 16
 _MAX_PARENTS = 32
@@ -67,11 +67,11 @@ class Watched:
             if self._page is not None:
                 self._page.close()
             self._page = CallPage(page)
-            os.close(page)
         self._receive = receive
         self.listeners.append(listener)
         given = {name: self._settings[name] for name in _OF_WATCHER if name in self._settings}
         watcher = EffectWatcher(listener, self.call_of, self.stash.holds, ask=ask, **given)
+        watcher.on_over = self._end_running
         with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
             is_asked = (self._settings.get("contained") or {}).get("asked")  # about each deletion
             if not is_asked and ("private" not in self._settings or _has_own_mounts(bash)):
@@ -108,6 +108,18 @@ class Watched:
         self._writer.rotate()
         return {"counts": dict(found.counts)}
 
+    def _end_running(self, pid: int) -> None:
+        """The command of the running call is over, says bash. What it has left says `left` later."""
+        if pid != self._bash or self._page is None:
+            return
+        numbers = self._page.numbers
+        self._page.ask_for_end(False)
+        counts = self.end(numbers[CURRENT])["counts"]
+        if counts is not None:
+            for place, name in enumerate(COUNTED, COUNTS):
+                numbers[place] = counts[name]
+            numbers[ENDED] = numbers[CURRENT]
+
     def close(self) -> None:
         """Every process has ended. A background process's call is complete then."""
         if self._fixed is not None:
@@ -143,7 +155,9 @@ class Watched:
         call = self._left_by(pid) if self._left and pid != self._bash else self._fixed
         if call is not None or self._page is None:
             return self._journal(call or 0)
-        self._page.numbers[CHANGED] = self._running
+        if self._page.numbers[CHANGED] != self._running:
+            self._page.numbers[CHANGED] = self._running
+            self._page.ask_for_end(True)
         return self._of_running.setdefault(pid, self._journal(self._running))
 
     def _left_by(self, pid: int) -> int | None:

@@ -27,7 +27,7 @@ from .journal import CallJournal
 from .journal_log import JournalFailed, lstat
 from .outside_writes import OutsideWrites
 from .syscall_names import EXHAUSTED, Elsewhere, Names, Unreadable
-from .wire import Packet
+from .wire import CALL_PAGE, Packet
 
 _RECEIVE, _SET_FLAGS = 0xC0502100, 0x40082104
 _SYNC_WAKE_UP = 1
@@ -38,6 +38,7 @@ _O_TMPFILE, _O_NEW = 0x400000, os.O_CREAT | os.O_EXCL
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _IS_ROOT = os.geteuid() == 0
+_CALL_PAGE = f"/memfd:{CALL_PAGE} (deleted)"
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
 
 Answer = Union[int, Reply, None]  # noqa: UP007  Python 3.8 knows no other
@@ -74,6 +75,7 @@ class EffectWatcher:
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
         self._takeover: Takeover | None = None
+        self.on_over: Callable[[int], None] = lambda _: None  # gets the process that says that its command is over
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
             number: (getattr(self, _HANDLERS[name][0]), _HANDLERS[name][1]) for number, name in self._called.items()
         }
@@ -202,7 +204,7 @@ class EffectWatcher:
         if found is not None and stat.S_ISLNK(found.st_mode) and not flags & os.O_NOFOLLOW:
             followed, found = self._names.target(path)
             if followed is None:
-                return None
+                return errno.EACCES if os.readlink(path) == _CALL_PAGE else None
             path = followed
         if _VIRTUAL(path):
             return self._opened_virtual(pid, path)
@@ -357,6 +359,10 @@ class EffectWatcher:
     def _traced(self, pid: int, request: int, other: int) -> Answer:
         return self._other_process(pid, other) if other and request else None
 
+    def _over(self, pid: int) -> Answer:
+        self.on_over(pid)
+        return errno.ESRCH
+
     def _refused(self, _: int) -> Answer:
         return errno.EPERM
 
@@ -394,6 +400,7 @@ _METHODS = {
     "_sent": "sendmsg 012, sendmmsg 0132",
     "_other_process": "process_vm_writev 0",
     "_traced": "ptrace 01",
+    "_over": "kill",
     "_refused": "pidfd_getfd",
     "_changed_root": "chroot",
     "_restricted": "landlock_restrict_self",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator  # noqa: UP0
 from . import journal_log as log
 from . import proc
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
+from .wire import COUNTED
 
 if TYPE_CHECKING:
     from .deletion_limit import DeletionLimit
@@ -27,7 +28,6 @@ MAX_INLINE_BYTES = 64 << 10
 MAX_COPY_BYTES = 1 << 30
 _MAX_CALLS = 16
 _FICLONE = 0x40049409
-_COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
 # What is known of a path in a call, so that it needs no further entry.
 _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marked"
 
@@ -102,7 +102,7 @@ class CallJournal:
     """The entries of one call, as one process writes them. Each method is called before the change."""
 
     def __init__(self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
-        self.call, self.counts = call, dict.fromkeys(_COUNTED, 0)
+        self.call, self.counts = call, dict.fromkeys(COUNTED, 0)
         self._writer, self._stash, self._max_copy_bytes = writer, stash, max_copy_bytes
         self._known: dict[str, str] = {}
         self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in

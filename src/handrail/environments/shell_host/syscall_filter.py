@@ -24,6 +24,7 @@ _NEW_LISTENER, _WAIT_KILLABLE = 8, 32
 _FOLDER_FLAGS, _CWD = os.O_DIRECTORY | os.O_NOFOLLOW, 0xFFFFFF9C
 WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _F_SETFL = 4
+NOBODY = 0x7FFFFFFF  # a process that there never is: bash sends it a signal to say that a command is over
 
 # By system call: its number on x86_64 and on aarch64, which lacks those that an `at` call replaces.
 _TABLE = """
@@ -34,7 +35,7 @@ _TABLE = """
     fsetxattr 190 7, setxattrat 463 463, removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16,
     removexattrat 466 466, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, fallocate 285 47, fcntl 72 25,
     bind 49 200, connect 42 203, sendto 44 206, sendmsg 46 211, sendmmsg 307 269, chroot 161 51, ptrace 101 117,
-    process_vm_writev 311 271, pidfd_getfd 438 438, landlock_restrict_self 446 446
+    process_vm_writev 311 271, pidfd_getfd 438 438, landlock_restrict_self 446 446, kill 62 129
 """
 _NUMBERS = {
     name: (int(number), None if other == "-" else int(other))
@@ -116,6 +117,7 @@ def program() -> bytes:
     when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)
     when(known.pop("fallocate"), (_LOAD, 0, 0, _argument(1)), (_EQUAL, 1, 0, 0), *answer)
     when(known.pop("sendto"), (_LOAD, 0, 0, _argument(4)), (_EQUAL, 1, 0, 0), *answer)
+    when(known.pop("kill"), (_LOAD, 0, 0, _argument(0)), (_EQUAL, 0, 1, NOBODY), *answer)
     if _watches_messages:
         is_known = [(_EQUAL, len(_FAMILIES) - index, 0, family) for index, family in enumerate(_FAMILIES)]
         is_sctp = ((_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, _SCTP), (_RETURN, 0, 0, _NO_FAMILY))

@@ -19,11 +19,14 @@ Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
 PACKET_BYTES = 1 << 17
 # Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
-_MAX_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
+_ROOM = socket.CMSG_SPACE(8 * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)  # for 8 descriptors
+_CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # to combine flags of their own type takes longer than the system call
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
-CURRENT, CHANGED, TRIED = range(3)  # the numbers in a call page
+CURRENT, CHANGED, TRIED, ENDED, COUNTS = range(5)  # the numbers in a call page; from the last on one for each of
+COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
+CALL_PAGE = "handrail-call"
 _BYTES = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
 _map, _unmap = _libc.mmap, _libc.munmap
@@ -31,6 +34,7 @@ _map.restype = ctypes.c_void_p
 _map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
+_Numbers = ctypes.c_uint64 * (COUNTS + len(COUNTED))
 
 
 def packet_pair() -> tuple[socket.socket, socket.socket]:
@@ -49,8 +53,7 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
 
     On a socket with SO_PASSCRED the message has its sender's pid, as this process knows it, as `sender`.
     """
-    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
-    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, _ROOM, int(flags) | _CLOSE_ON_EXEC)
     fds: list[int] = []
     sender = 0
     for level, kind, content in ancillary:
@@ -117,7 +120,7 @@ class ClientPage:
 
     def renew(self) -> int:
         """A new page with the same content: a descriptor to be passed to a supervisor, and then closed."""
-        fd = memory_file("call", ctypes.string_at(self._address, _BYTES) if self._address else bytes(_BYTES))
+        fd = memory_file(CALL_PAGE, ctypes.string_at(self._address, _BYTES) if self._address else bytes(_BYTES))
         address = _map(None, _BYTES, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
         if address in (None, _FAILED):
             os.close(fd)
@@ -129,22 +132,40 @@ class ClientPage:
 
     def begin(self, call: int, *, is_tried: bool = False) -> None:
         """This call's command runs from here on. The connections of one that is tried wait for an answer."""
-        ctypes.c_uint64.from_address(self._address + 8 * TRIED).value = call if is_tried else 0
-        ctypes.c_uint64.from_address(self._address + 8 * CURRENT).value = call
+        numbers = self._numbers()
+        numbers[TRIED], numbers[ENDED] = call if is_tried else 0, 0
+        numbers[CURRENT] = call
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return call != 0 and ctypes.c_uint64.from_address(self._address + 8 * CHANGED).value == call
+        return call != 0 and self._numbers()[CHANGED] == call
+
+    def counts(self, call: int) -> dict[str, int] | None:
+        """What it has changed, if the watcher has written already that it is complete."""
+        numbers = self._numbers()
+        return {name: numbers[place] for place, name in enumerate(COUNTED, COUNTS)} if numbers[ENDED] == call else None
+
+    def _numbers(self) -> ctypes.Array[ctypes.c_uint64]:
+        return _Numbers.from_address(self._address)
 
 
 class CallPage:
-    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried.
-    A call that is not recorded is 0."""
+    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried;
+    one that is complete, and what it has changed. A call that is not recorded is 0.
+
+    bash asks for `-N` of the page: whether its modification time is after its access time. If so, it says to the watcher
+    that its command is over, and the client need not ask."""
 
     def __init__(self, fd: int) -> None:
-        self._memory = mmap.mmap(fd, _BYTES)
+        self._fd, self._memory = fd, mmap.mmap(fd, _BYTES)
         self.numbers = memoryview(self._memory).cast("Q")
+        self.ask_for_end(False)
+
+    def ask_for_end(self, is_wanted: bool) -> None:
+        with contextlib.suppress(OSError):  # it is another user's: the client asks
+            os.utime(self._fd, ns=(0, int(is_wanted)))
 
     def close(self) -> None:
         self.numbers.release()
         self._memory.close()
+        os.close(self._fd)
