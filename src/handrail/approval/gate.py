@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from ..base.loops import on_database, on_worker, result_of
 from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
+from ..store.approvals import ApprovalStore, Granted
 from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
 from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .policy import DecidedBy, Judged, Modes, Pending, Policy, Ruling, loosened, with_mode
 from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
 from .records import HISTORY_NAME, ActionHistory, Records
-from .requests import ApprovalRequests, ChainApprover, Granted, PolicyApprover
+from .requests import ApprovalRequests, ChainApprover, PolicyApprover
 from .settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..protocols import Action
-    from ..store.approvals import ApprovalStore, StoredGrant
+    from ..store.approvals import StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
     from .requests import Keep
@@ -231,8 +232,6 @@ class ApprovalGate:
     @cached_property
     def store(self) -> ApprovalStore:
         """Opened by the first action that is not harmless."""
-        from ..store.approvals import ApprovalStore
-
         return ApprovalStore(None if self._folder is None else self._folder / STORE_NAME)
 
     @cached_property
