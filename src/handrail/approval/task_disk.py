@@ -68,7 +68,7 @@ class TaskDisks:
 
     def shell(self, task: str) -> ShellMemory:
         """What earlier commands left in the shell of a task."""
-        found = self._shells.setdefault(task, ShellMemory())
+        found = self._shells.get(task) or self._shells.setdefault(task, ShellMemory())
         self._shells.move_to_end(task)
         if len(self._shells) > _MAX_SHELLS:
             self._shells.popitem(last=False)
@@ -118,7 +118,7 @@ class HostDisk:
         return found
 
     def _find(self, path: str) -> DiskEntry | None:
-        place = os.path.expanduser(path)
+        place = os.path.expanduser(path) if path.startswith("~") else path
         try:
             found = os.stat(place)
         except (OSError, ValueError):

@@ -69,13 +69,15 @@ def mask_secrets(text: str) -> str:
 
 def secret_values() -> tuple[str, ...]:
     """The values of this process's own secret variables."""
-    global _known_secrets  # noqa: PLW0603  looked up for every text, and the variables hardly ever change
+    global _known_secrets  # looked up for every text, and the variables hardly ever change
     encoded: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]  # decoding all takes fifty times as long
     known, values = _known_secrets
     if known != encoded:
         known = dict(encoded)
         decoded = [(os.fsdecode(name), os.fsdecode(value)) for name, value in known.items()]
-        values = tuple(text for name, text in decoded if len(text) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name))
+        values = tuple(
+            text for name, text in decoded if len(text) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
+        )
         _known_secrets = known, values
     return values
 

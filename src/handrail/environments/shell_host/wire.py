@@ -21,6 +21,8 @@ PACKET_BYTES = 1 << 17
 PIPE_MODE = 0o666
 _MAX_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
+_ROOM = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
+_CLOEXEC = int(socket.MSG_CMSG_CLOEXEC)
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
 CURRENT, CHANGED, TRIED = range(3)  # the numbers in a call page
@@ -49,8 +51,7 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
 
     On a socket with SO_PASSCRED the message has its sender's pid, as this process knows it, as `sender`.
     """
-    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)
-    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, _ROOM, flags | _CLOEXEC)
     fds: list[int] = []
     sender = 0
     for level, kind, content in ancillary:
@@ -112,7 +113,7 @@ class ClientPage:
     This is the client's end. It holds no descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
 
     def __init__(self) -> None:
-        self._address = 0
+        self._address, self._numbers = 0, (ctypes.c_uint64 * 3)()
         self._unmap_last: Callable[[], object] = lambda: None
 
     def renew(self) -> int:
@@ -122,19 +123,20 @@ class ClientPage:
         if address in (None, _FAILED):
             os.close(fd)
             raise OSError(ctypes.get_errno(), "no memory could be shared with the shell")
-        self._unmap_last()
+        self._address, self._numbers = address, (ctypes.c_uint64 * 3).from_address(address)
         # Not when the shell is closed: another thread may still be looking.
-        self._address, self._unmap_last = address, weakref.finalize(self, _unmap, address, _BYTES)
+        unmap_last, self._unmap_last = self._unmap_last, weakref.finalize(self, _unmap, address, _BYTES)
+        unmap_last()
         return fd
 
     def begin(self, call: int, *, is_tried: bool = False) -> None:
         """This call's command runs from here on. The connections of one that is tried wait for an answer."""
-        ctypes.c_uint64.from_address(self._address + 8 * TRIED).value = call if is_tried else 0
-        ctypes.c_uint64.from_address(self._address + 8 * CURRENT).value = call
+        self._numbers[TRIED] = call if is_tried else 0
+        self._numbers[CURRENT] = call
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return call != 0 and ctypes.c_uint64.from_address(self._address + 8 * CHANGED).value == call
+        return call != 0 and self._numbers[CHANGED] == call
 
 
 class CallPage:
