@@ -65,7 +65,7 @@ class Judge:
             more["disk"] = disk
         key = self._key(action, more.get("shell", _FRESH), disk, policy)
         known = self._known.get(key) if key is not None else None
-        if known is not None and (disk is None or all(disk.find(path) == at for path, at in known[1].items())):
+        if known is not None and (disk is None or disk.holds(known[1])):
             judged = Judged(action, known[0].findings, known[0].command_lines)
         else:
             judged = _WAYS[action.kind](self, action._replace(details={**details, **more}), tool, policy.rulebook)
