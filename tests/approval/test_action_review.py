@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handrail.approval import action_review
+from handrail.approval import action_review, task_disk
 from handrail.approval.allowlist import GrantKey, grant_key, parse_grant_key
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.settings import Settings
@@ -240,21 +241,45 @@ class TestACommandThatWasJudgedBefore:
         program.unlink()
         assert review(here, action) == "allowed"
 
-    def test_is_not_judged_again_while_what_it_depends_on_is_the_same(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        here, judged = gate(), list[str]()
+    def test_is_not_judged_again_while_what_it_depends_on_is_the_same(self, tmp_path: Path, judged: list[str]) -> None:
+        here = gate()
         action = command("grep -rn foo src", cwd=str(tmp_path), details={"files": "host"})
-        judge = action_review._assess()
-
-        def assess(text: str, **more: Any) -> Assessment:
-            judged.append(text)
-            return judge(text, **more)
-
-        monkeypatch.setattr(action_review, "_assess", lambda: assess)
         for task in ("a", "b", "a"):
             assert review(here, action, task_id=task) == "allowed"
         assert judged == ["grep -rn foo src"]
+
+    def test_is_judged_again_when_the_entries_of_its_folder_have_changed(
+        self, tmp_path: Path, judged: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(task_disk, "_UNSETTLED_NANOSECONDS", 0)
+        here, times = gate(), os.stat(tmp_path)
+        action = command("mypy src", cwd=str(tmp_path), details={"files": "host"})
+        for _ in range(2):
+            assert review(here, action) == "allowed"
+        assert len(judged) == 1
+        (tmp_path / "mypy.ini").write_text("[mypy]\n")
+        os.utime(tmp_path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        review(here, action)
+        assert len(judged) == 2
+
+    def test_is_judged_again_when_its_folder_has_just_changed(self, tmp_path: Path, judged: list[str]) -> None:
+        here, action = gate(), command("mypy src", cwd=str(tmp_path), details={"files": "host"})
+        for name in ("a", "b"):
+            (tmp_path / name).touch()
+            review(here, action)
+        assert len(judged) == 2
+
+    @pytest.fixture
+    def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The commands that were judged, and not known."""
+        found, judge = list[str](), action_review._assess()
+
+        def assess(text: str, **more: Any) -> Assessment:
+            found.append(text)
+            return judge(text, **more)
+
+        monkeypatch.setattr(action_review, "_assess", lambda: assess)
+        return found
 
     def test_is_judged_again_in_another_folder(self) -> None:
         here = gate(mode="off")

@@ -35,6 +35,7 @@ Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
 _FRESH = ShellMemory()
 _MAX_KNOWN, _MAX_KNOWN_CHARS, _MAX_LOOKUPS = 1000, 1000, 20
+_FAILED, _NO_ACTION = "judge.failed", Action(ActionKind.COMMAND, "")
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
     **dict.fromkeys(("javascript", "js", "node"), "node -e"),
@@ -54,17 +55,49 @@ class Judge:
         self._assess, self._self_protection = assess, self_protection
         self._disks = TaskDisks(self_protection.renamed)
         # Of commands that are judged by their text, and by what there is at some paths.
-        self._known: dict[tuple[object, ...], tuple[Assessment, Lookups]] = {}
+        self._known: dict[tuple[object, ...], tuple[Judged, Lookups]] = {}
 
     def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
-        if action.kind is ActionKind.COMMAND and not action.details.get("background"):
-            action = action._replace(details={**action.details, "shell": self._disks.shell(task or "")})
-        judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
+        details, more = action.details, {}
+        if action.kind is ActionKind.COMMAND and not details.get("background"):
+            more["shell"] = self._disks.shell(task or "")
+        if (disk := self._disks.of(action)) is not None:
+            more["disk"] = disk
+        key = self._key(action, more.get("shell", _FRESH), disk, policy)
+        known = self._known.get(key) if key is not None else None
+        if known is not None and (disk is None or disk.holds(known[1])):
+            judged = Judged(action, known[0].findings, known[0].command_lines)
+        else:
+            judged = _WAYS[action.kind](self, action._replace(details={**details, **more}), tool, policy.rulebook)
+            if key is not None and more.get("shell", _FRESH) == _FRESH:
+                self._remember(key, judged, {} if disk is None else disk.lookups)
         if policy.ask_tools and policy.asks_about_tool(tool):
             name = rule_name("tool", tool)
             listed = Finding(name, Severity.ASK, f"approvals.ask_tools lists {tool}", (0, len(action.text)))
             judged = judged._replace(findings=(*judged.findings, listed))
         return judged
+
+    def _remember(self, key: tuple[object, ...], judged: Judged, lookups: Lookups | None) -> None:
+        has_failed = any(finding.rule == _FAILED for finding in judged.findings)
+        is_of_process = _ACTS_ON_PROCESSES.search(judged.action.text) is not None  # after a fork it is another
+        if lookups is None or len(lookups) > _MAX_LOOKUPS or has_failed or is_of_process:
+            return
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = judged._replace(action=_NO_ACTION), lookups
+
+    def _key(
+        self, action: Action, shell: ShellMemory, disk: HostDisk | RemoteDisk | None, policy: Policy
+    ) -> tuple[object, ...] | None:
+        """All that the judgement of a command depends on, beside what there is at some paths; None if that is more."""
+        details = action.details
+        is_command = action.kind is ActionKind.COMMAND and self._assess is builtin_assess
+        if not is_command or len(action.text) > _MAX_KNOWN_CHARS or shell != _FRESH:
+            return None
+        if "home" in details or "variables" in details or DANGEROUS_PATTERNS != _BUILTIN:
+            return None
+        where = (action.cwd, details.get("project"), action.isolated, _homes(action), type(disk))
+        return action.text, where, policy.rulebook
 
     def _command(self, action: Action, _: str, rulebook: Rulebook | None) -> Judged:
         assessment = self._assessed(action.text, action, rulebook)
@@ -76,25 +109,12 @@ class Judge:
         return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
 
     def _assessed(self, text: str, action: Action, rulebook: Rulebook | None) -> Assessment:
-        if (disk := self._disks.of(action)) is not None:
-            action = action._replace(details={**action.details, "disk": disk})
         try:
-            if self._assess is not builtin_assess or len(text) > _MAX_KNOWN_CHARS or _lookups(action) is None:
-                return self._assess(text, action, rulebook)
-            key = (text, action.cwd, action.details.get("project"), _homes(action), rulebook, type(disk))
-            known = self._known.get(key)
-            if known is not None and (disk is None or all(disk.find(path) == at for path, at in known[1].items())):
-                return known[0]
-            found, lookups = self._assess(text, action, rulebook), _lookups(action)
-            if lookups is not None and len(lookups) <= _MAX_LOOKUPS:
-                if len(self._known) >= _MAX_KNOWN:
-                    self._known.clear()
-                self._known[key] = found, lookups
-            return found
+            return self._assess(text, action, rulebook)
         except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
             log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
             why = "it could not be judged"
-            return Assessment(text, (Finding("judge.failed", Severity.ASK, why, (0, len(text)), (), Reach.UNKNOWN),))
+            return Assessment(text, (Finding(_FAILED, Severity.ASK, why, (0, len(text)), (), Reach.UNKNOWN),))
 
     def _code(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
         """Code is judged as the command that would run it."""
@@ -209,16 +229,6 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
     """The judge that comes with Handrail."""
     known = {name: action.details[name] for name in ("project", "variables", "disk", "shell") if name in action.details}
     return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
-
-
-def _lookups(action: Action) -> Lookups | None:
-    """All that the judgement of a command has depended on so far, beside its text; None if that is more than what there is at
-    some paths."""
-    details = action.details
-    if "home" in details or "variables" in details or details.get("shell", _FRESH) != _FRESH:
-        return None
-    disk: HostDisk | RemoteDisk | None = details.get("disk")
-    return {} if disk is None else disk.lookups
 
 
 def _homes(action: Action) -> Homes:

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from ..base.loops import on_database, on_worker, result_of
 from ..errors import ConfigError, Denied, Edited, StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
+from ..store.approvals import ApprovalStore, Granted
 from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
 from .allowlist import PROCESS_SCOPE, GrantKey, parse_grant_key
-from .policy import DecidedBy, Judged, Modes, Pending, Policy, Ruling, loosened, with_mode
+from .policy import DecidedBy, Judged, Mode, Modes, Pending, Policy, Ruling, loosened, with_mode
 from .questions import Previews, question_of, refused, settings_question, unanswered, unusable
 from .records import HISTORY_NAME, ActionHistory, Records
-from .requests import ApprovalRequests, ChainApprover, Granted, PolicyApprover
+from .requests import ApprovalRequests, ChainApprover, PolicyApprover
 from .settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..protocols import Action
-    from ..store.approvals import ApprovalStore, StoredGrant
+    from ..store.approvals import StoredGrant
     from ..types import ToolContext
     from .action_review import Assess
     from .requests import Keep
@@ -85,13 +86,14 @@ class ApprovalGate:
             while not self._recorded(found := self._ruled(judged, context), context):
                 pass
             return self._next(found, actions, context)
-        if sum(len(action.text) for action in actions) > _MAX_JUDGED_IN_LOOP:
+        if sum([len(action.text) for action in actions]) > _MAX_JUDGED_IN_LOOP:
             return self._areviewed(actions, context, None)
         judged = self._judged(actions, context)
         found = self._ruled(judged, context, with_grants=False)
         if not found.is_harmless:
             return self._areviewed(actions, context, judged, found)
-        self._recorded(found, context)
+        for ruling in found.rulings:
+            self._records.ruled(ruling, context)
         return None
 
     async def preview(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
@@ -138,20 +140,20 @@ class ApprovalGate:
     def _judged(self, actions: Sequence[Action], context: ToolContext) -> _Judged:
         """Raises Denied when the settings cannot be used."""
         try:
-            policy, mode = self._policy(context), self.modes.of(context.session_id)
-            judged = (self._judge.judge(action, context.tool, policy, context.task_id) for action in actions)
-            return [with_mode(each, context.tool, mode) for each in judged], policy
+            mode, tool = self.modes.of(context.session_id), context.tool
+            policy, judge = self._policy(context, mode), self._judge.judge
+            return [with_mode(judge(each, tool, policy, context.task_id), tool, mode) for each in actions], policy
         except (ConfigError, StoreError) as error:
             raise unusable(error) from None
 
-    def _policy(self, context: ToolContext) -> Policy:
+    def _policy(self, context: ToolContext, mode: Mode) -> Policy:
         """The settings, with the mode of the caller's session; an agent's own shell has no say in that."""
-        policy, mode = self.settings.policy(), context.caller.mode
+        policy, asks = self.settings.policy(), context.caller.mode
         if not self.settings.takes_modes:
             return policy
-        if mode:
-            policy = policy._replace(ask_disabled_by=DecidedBy.OFF if mode == "off" else None, smart=mode == "smart")
-        return loosened(policy, self.modes.of(context.session_id))
+        if asks:
+            policy = policy._replace(ask_disabled_by=DecidedBy.OFF if asks == "off" else None, smart=asks == "smart")
+        return loosened(policy, mode)
 
     def _ruled(self, judged: _Judged, context: ToolContext, *, with_grants: bool = True) -> _Ruled:
         """Raises Denied when the store cannot be used, which holds the grants."""
@@ -205,12 +207,9 @@ class ApprovalGate:
 
     def _asks_about_settings(self, rulings: Sequence[Ruling], context: ToolContext) -> bool:
         """Whether a file that became weaker could let pass what does not, and somebody can be asked about it."""
-        return (
-            any(ruling.pending or ruling.refused is not None for ruling in rulings)
-            and context.approver is not None
-            and not self.settings.started_by_agent
-            and bool(self.settings.waiting)
-        )
+        if not any(ruling.pending or ruling.refused is not None for ruling in rulings):
+            return False
+        return context.approver is not None and not self.settings.started_by_agent and bool(self.settings.waiting)
 
     async def _review_again(self, actions: Sequence[Action], context: ToolContext) -> None:
         """First ask whether the weaker settings hold, then review with those that do. A person answers, never a model."""
@@ -231,8 +230,6 @@ class ApprovalGate:
     @cached_property
     def store(self) -> ApprovalStore:
         """Opened by the first action that is not harmless."""
-        from ..store.approvals import ApprovalStore
-
         return ApprovalStore(None if self._folder is None else self._folder / STORE_NAME)
 
     @cached_property
@@ -392,7 +389,10 @@ class _Ruled(NamedTuple):
 
     @property
     def is_harmless(self) -> bool:
-        return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in self.rulings)
+        for ruling in self.rulings:
+            if ruling.by is not DecidedBy.HARMLESS or ruling.pending or ruling.refused is not None:
+                return False
+        return True
 
     @property
     def left(self) -> list[Pending]:

@@ -54,7 +54,7 @@ class Records:
         if self._history is not None:
             verdict = "deny" if ruling.refused is not None else "allow"
             action = ruling.judged.action
-            self._history.add(self._line(action, context.tool, context.session_id, verdict, ruling.by.value))
+            self._history.add(self._line(action, context.tool, context.session_id, verdict, ruling.by._value_))
 
     def decided(self, store: ApprovalStore, ruling: Ruling, context: ToolContext) -> None:
         keys = tuple(f"{finding.rule}@{finding.reach.name.lower()}" for finding in ruling.judged.findings)
@@ -98,7 +98,7 @@ class Records:
         line: JsonDict = {
             "at": round(time.time(), 3),
             "tool": tool,
-            "kind": action.kind.value,
+            "kind": action.kind._value_,
             "text": "" if is_password else without_secrets(action.text, values=self._secrets)[0],
             "cwd": action.cwd,
             "verdict": verdict,

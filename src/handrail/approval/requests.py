@@ -34,10 +34,6 @@ NOBODY = "nobody"
 _MAX_KEPT = 8 * MAX_CHARS
 
 
-class Granted(Exception):  # not an error
-    """Nothing was asked: a grant may cover it."""
-
-
 class ApprovalRequests:
     """Puts requests into a store and waits for the first answer."""
 
@@ -109,13 +105,7 @@ class ApprovalRequests:
 
     async def _stored(self, request: ApprovalRequest, scopes: Sequence[str]) -> StoredRequest:
         """A request that is stored while its caller is cancelled is taken back."""
-        stored = kept(request)
-
-        def ask() -> StoredRequest:
-            if scopes and self._store.grants.of(scopes):
-                raise Granted
-            return self._store.ask(stored, fingerprint=request.fingerprint)
-
+        ask = partial(self._store.ask, kept(request), fingerprint=request.fingerprint, unless=scopes)
         storing = self._store.database.write(ask)
         try:
             return await result_of(storing, timeout=None, cancel=None)

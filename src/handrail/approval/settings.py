@@ -117,7 +117,7 @@ class Settings:
     @property
     def waiting(self) -> tuple[Change, ...]:
         """What became weaker in a file, and nobody has said yes or no to yet."""
-        return tuple(change for each in self._files for change in each.unanswered)
+        return tuple([change for each in self._files for change in each.unanswered])
 
     def answer_waiting(self, asked: Sequence[Change], *, allowed: bool) -> None:
         """Apply what somebody was asked about, or do not, and do not ask about it again."""

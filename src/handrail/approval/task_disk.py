@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..protocols import Action, Files
 
 T = TypeVar("T")
-Lookups = dict[str, DiskEntry | None]
+# What there was at each path; for one that ends with a NUL, of the folder there when its entries last changed.
+Lookups = dict[str, object]
 
 _MAX_KEPT_BYTES = 4 << 20
 _MAX_INDEX_BYTES = 16 << 20
@@ -29,6 +30,8 @@ _MAX_SHELLS = 1000
 BEFORE_SECONDS = 3600
 _INDEX_ENTRY = struct.Struct(">10I")
 _INDEX_FIXED = 62
+# The system's clock for files ticks every few milliseconds: what has just changed may change again without another time.
+_UNSETTLED_NANOSECONDS = 100_000_000
 
 
 class ReadCache:
@@ -68,7 +71,7 @@ class TaskDisks:
 
     def shell(self, task: str) -> ShellMemory:
         """What earlier commands left in the shell of a task."""
-        found = self._shells.setdefault(task, ShellMemory())
+        found = self._shells.get(task) or self._shells.setdefault(task, ShellMemory())
         self._shells.move_to_end(task)
         if len(self._shells) > _MAX_SHELLS:
             self._shells.popitem(last=False)
@@ -118,7 +121,7 @@ class HostDisk:
         return found
 
     def _find(self, path: str) -> DiskEntry | None:
-        place = os.path.expanduser(path)
+        place = os.path.expanduser(path) if path.startswith("~") else path
         try:
             found = os.stat(place)
         except (OSError, ValueError):
@@ -152,12 +155,29 @@ class HostDisk:
             os.close(fd)
 
     def names(self, path: str) -> Sequence[str]:
-        self.lookups = None
+        if self.lookups is not None:
+            stamp = self.lookups[f"{path}\0"] = self._folder_stamp(path)
+            if stamp is not None and stamp[0] > time.time_ns() - _UNSETTLED_NANOSECONDS:
+                self.lookups = None
         try:
             with os.scandir(os.path.expanduser(path)) as found:
                 return [entry.name for entry, _ in zip(found, range(_MAX_NAMES), strict=False)]
         except (OSError, ValueError):
             return ()
+
+    def holds(self, lookups: Lookups) -> bool:
+        """Whether all of it is still so."""
+        for path, known in lookups.items():
+            if known != (self._folder_stamp(path[:-1]) if path.endswith("\0") else self._find(path)):
+                return False
+        return True
+
+    def _folder_stamp(self, path: str) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(os.path.expanduser(path))
+        except (OSError, ValueError):
+            return None
+        return found.st_ctime_ns, found.st_ino, found.st_dev  # the other times can be set
 
     def _with_names(self, data: bytes | None) -> bytes | None:
         if data is None or self._renamed is None or b"\0" in data[:4096]:
@@ -204,8 +224,11 @@ class RemoteDisk:
         self._files, self._written = files, written
         self._clock = clock
         self._ends = clock() + _MAX_SECONDS
-        self._found: Lookups = {}
+        self._found: dict[str, DiskEntry | None] = {}
         self.lookups: Lookups | None = {}  # None: something was looked at, which would take too long to repeat
+
+    def holds(self, lookups: Lookups) -> bool:
+        return not lookups
 
     def find(self, path: str) -> DiskEntry | None:
         if path not in self._found:

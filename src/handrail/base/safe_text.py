@@ -4,7 +4,6 @@ human reader, and a program's output is what a terminal would show."""
 from __future__ import annotations
 
 import codecs
-import functools
 import os
 import re
 import unicodedata
@@ -70,14 +69,20 @@ def mask_secrets(text: str) -> str:
 
 def secret_values() -> tuple[str, ...]:
     """The values of this process's own secret variables."""
+    global _known_secrets  # looked up for every text, and the variables hardly ever change
     encoded: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]  # decoding all takes fifty times as long
-    return _secret_values(frozenset(encoded.items()))
+    known, values = _known_secrets
+    if known != encoded:
+        known = dict(encoded)
+        decoded = [(os.fsdecode(name), os.fsdecode(value)) for name, value in known.items()]
+        values = tuple(
+            text for name, text in decoded if len(text) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
+        )
+        _known_secrets = known, values
+    return values
 
 
-@functools.lru_cache(maxsize=4)
-def _secret_values(variables: frozenset[tuple[bytes, bytes]]) -> tuple[str, ...]:
-    decoded = ((os.fsdecode(name), os.fsdecode(value)) for name, value in variables)
-    return tuple(value for name, value in decoded if len(value) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name))
+_known_secrets: tuple[dict[bytes, bytes], tuple[str, ...]] = ({}, ())
 
 
 def secret_places(text: str, values: tuple[str, ...] | None = None) -> list[tuple[int, int]]:

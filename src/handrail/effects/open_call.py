@@ -55,10 +55,11 @@ class OpenCall:
 
     def begin(self, head: str, *, folder: str = "", environment: Environment | None = None) -> int:
         """Called before a change, with the command or path that makes it. The call's number, or 0 if no journal is kept."""
-        if self._record is None and self.calls.recorder.is_enabled:
-            self._record = self.calls.recorder.begin(self._who, head, folder, environment)
+        if self._record is None and (recorder := self.calls.recorder).is_enabled:
+            self._record = recorder.begin(self._who, head, folder, environment)
             self._environment = environment
-        if environment is not None and not hasattr(environment, "coverage"):  # one that a plugin brings
+        # The class is asked first, as a property would be worked out. Without it: one that a plugin brings.
+        if environment is not None and not (hasattr(type(environment), "coverage") or hasattr(environment, "coverage")):
             self._coverage = _NO_JOURNAL
             return 0
         return self.number

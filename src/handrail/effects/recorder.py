@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 
 JOURNAL_FOLDER, NUMBERS_FILE, BEGUN_FOLDER = "journal", "call-number", "begun-calls"
 _MAX_BEGUN_BYTES = 1 << 20
-_MAX_HEAD, _MAX_SHOWN = 500, 4_000
+_MAX_HEAD, _MAX_SHOWN, _MAX_FOLDERS = 500, 4_000, 1000
+_BEGUN = ("session", "task", "tool", "head", "folder", "begun", "environment")
 
 
 class Recorder:
@@ -51,19 +52,31 @@ class Recorder:
         self._worker: ThreadPoolExecutor | None = None
         self._last: Future[None] | None = None
         self._process, self._lock = 0, threading.Lock()
+        self._without_links: set[str] = set()
 
     def begin(
         self, who: tuple[str, str | None, str | None], head: str, folder: str, environment: Environment | None
     ) -> CallRecord:
         tool, session, task = who
         name = environment.name if environment is not None else "local"
-        place = os.path.realpath(folder if name == "local" else os.getcwd())
+        place = self._real(folder if name == "local" else os.getcwd())
         record = CallRecord(self.numbers.next(), session, task, tool, head[:_MAX_HEAD], place, time.time(), name)
         if name != "local":
             record = record._replace(settings=self._settings_of(task))
-        known = ("session", "task", "tool", "head", "folder", "begun", "environment", "settings")
-        self.begun_calls.begin(record.number, {field: getattr(record, field) for field in known})
+        known = dict(zip(_BEGUN, record[1:], strict=False))
+        self.begun_calls.begin(record.number, {**known, "settings": record.settings})
         return record
+
+    def _real(self, folder: str) -> str:
+        """The folder without links. One that has none, as a shell's has by what the kernel says, is not looked at again."""
+        if folder in self._without_links:
+            return folder
+        real = os.path.realpath(folder)
+        if real == folder:
+            if len(self._without_links) > _MAX_FOLDERS:
+                self._without_links.clear()
+            self._without_links.add(folder)
+        return real
 
     def approval(self, given: tuple[ApprovalRequest, Answer] | None) -> dict[str, Any]:
         """What a record says of an approval: the question as it was shown, and who answered it."""

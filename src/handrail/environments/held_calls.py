@@ -173,7 +173,7 @@ class HeldCalls:
     def refused(self, call: int) -> list[str]:
         """What the model has to be told of the call, each once."""
         known = self._calls.get(call)
-        if known is None:
+        if known is None or not known.refused:
             return []
         told, known.refused = list(known.refused), {}
         more = [f"{len(told) - _MAX_TOLD} more were refused"] if len(told) > _MAX_TOLD else []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # More would only wait for each other, and many that end at once would hold up the loop.
 _AT_ONCE, _ENDED_AT_ONCE = 8, 2
 # Its output is not read so long: a full pipe stops the command.
-_LATE_SECONDS, _POLL_SECONDS = 0.01, 0.005
+_LATE_SECONDS = 0.01
 
 
 async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelToken, **options: Any) -> CommandResult:
@@ -64,6 +64,7 @@ class _Commands:
         self._ready: select.epoll | None = None
         self._by_fd: dict[int, _Waiting] = {}
         self._running: dict[_Waiting, None] = {}
+        self._is_timed = False
 
     def watch(self, waiting: _Waiting) -> asyncio.Future[None]:
         """Done when its command has ended, or is late, or for no reason."""
@@ -73,8 +74,10 @@ class _Commands:
             if self._ready is None:
                 ready = select.epoll()
                 loop.add_reader(ready.fileno(), self._on_ready)
-                loop.call_later(_POLL_SECONDS, self._poll, ready)
                 self._ready = ready
+            if not self._is_timed:
+                self._is_timed = True
+                loop.call_later(_LATE_SECONDS, self._on_time)
             fd, events = waiting.begun.link.shell.connection.done, select.EPOLLIN | select.EPOLLONESHOT
             self._by_fd[fd] = waiting
             try:  # a descriptor that was closed is registered no longer, whoever has its number now
@@ -89,11 +92,16 @@ class _Commands:
     def forget(self, waiting: _Waiting) -> None:
         del self._running[waiting]
         self.turns.release()
-        if not self._running and self._ready is not None:
-            asyncio.get_running_loop().remove_reader(self._ready.fileno())
-            self._ready.close()
-            self._ready = None
-            self._by_fd.clear()
+        if not self._running:  # most likely another one begins at once
+            asyncio.get_running_loop().call_soon(self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        if self._running or self._ready is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._ready.fileno())
+        self._ready.close()
+        self._ready = None
+        self._by_fd.clear()
 
     def _on_ready(self) -> None:
         assert self._ready is not None
@@ -102,14 +110,17 @@ class _Commands:
             if waiting is not None and waiting in self._running:
                 waiting.wake(is_late=False)
 
-    def _poll(self, ready: select.epoll) -> None:
-        if ready is not self._ready:
+    def _on_time(self) -> None:
+        """Some may be late. Called again when the next may be."""
+        self._is_timed = bool(self._running)
+        if not self._running:
             return
         latest = time.monotonic() - _LATE_SECONDS
-        for waiting in list(self._running):
+        for waiting in self._running:
             if waiting.begun.run.began < latest:
                 waiting.wake(is_late=True)
-        asyncio.get_running_loop().call_later(_POLL_SECONDS, self._poll, ready)
+        young = [waiting.begun.run.began for waiting in self._running if not waiting.is_late]
+        asyncio.get_running_loop().call_later(max(0.001, min(young, default=latest) - latest), self._on_time)
 
 
 _commands: dict[asyncio.AbstractEventLoop, _Commands] = {}

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .transport.tunnel import Tunnel
 
 T = TypeVar("T")
+_COVERED = Coverage("full")
 _LOCK_POLL_SECONDS, _CLOSE_SECONDS = 0.05, 15.0
 
 
@@ -133,8 +134,9 @@ class LiveEnvironment(ABC):
 
     @property
     def coverage(self) -> Coverage:
-        uncovered = self._connected().uncovered
-        return Coverage("none", uncovered) if uncovered else Coverage("full")
+        link = self._link
+        uncovered = (link if link is not None and self._process == os.getpid() else self._connected()).uncovered
+        return Coverage("none", uncovered) if uncovered else _COVERED
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         return self._call("call_effects", operation=operation, arguments=arguments)[0]

@@ -131,6 +131,8 @@ class OutputSink:
 
 def is_binary(data: bytes) -> bool:
     """Whether some part of it is not text."""
+    if len(data) < _FEWEST_BYTES:
+        return False
     samples = (data[at : at + _SAMPLE_BYTES] for at in range(0, len(data), _SAMPLE_BYTES))
     return any(len(sample) >= _FEWEST_BYTES and _is_stray(sample) for sample in samples)
 

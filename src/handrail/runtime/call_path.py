@@ -184,18 +184,25 @@ class CallPath:
     def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if call.batched:
             yield TURN
-        entry = _entry(call)
-        if self._has_actions(call):
-            # The first review of a tool imports what it needs, which may take long.
-            is_first = entry.name not in self._reviewed
-            self._reviewed.add(entry.name)
-            review = partial(self._review, call)
+        if not self._has_actions(call):
+            return (yield from inner(call))
+        name = call.name
+        # The first review of a tool imports what it needs, which may take long.
+        is_first = name not in self._reviewed
+        self._reviewed.add(name)
+        stop = call.stop = CancelToken()
+        forget = stop.link(call.cancel) if call.cancel is not None else None
+        try:
+            review = partial(self._review, call, stop)
             yield Step(review, self._gate_seconds, call.cancel, may_block=is_first, kind=StepKind.QUESTION)
-        return (yield from inner(call))
+            return (yield from inner(call))
+        finally:
+            if forget is not None:
+                forget()
 
-    def _review(self, call: Call) -> Any:
+    def _review(self, call: Call, stop: CancelToken) -> Any:
         entry = _entry(call)
-        context = call.context or self._runtime.context(call, call.cancel or CancelToken())
+        context = call.context or self._runtime.context(call, stop)
         if entry.actions is not None:
             actions = entry.actions(call.arguments, context)
         else:
@@ -210,10 +217,11 @@ class CallPath:
             )
         if len(actions) == 1 and actions[0].kind in (ActionKind.COMMAND, ActionKind.CODE):
             # With the name of the argument that its text is: a user may change that before saying yes.
-            name = next((name for name, value in call.arguments.items() if value == actions[0].text), None)
-            if name is not None:
-                actions = [actions[0]._replace(details={**actions[0].details, "argument": name})]
-        call.judged_paths = tuple(action.text for action in actions if action.kind is ActionKind.FILE_WRITE)
+            for name, value in call.arguments.items():
+                if value == actions[0].text:
+                    actions = [actions[0]._replace(details={**actions[0].details, "argument": name})]
+                    break
+        call.judged_paths = tuple([action.text for action in actions if action.kind is ActionKind.FILE_WRITE])
         return gate.review(actions, context)
 
     @property
@@ -241,7 +249,7 @@ class CallPath:
             return failure_outcome(cause(error))
 
     def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
-        entry, stop, is_wrapped = plan.entry, CancelToken(), self._is_wrapped(call)
+        entry, stop, is_wrapped = plan.entry, call.stop or CancelToken(), self._is_wrapped(call)
         is_apart = self._isolates(entry)
         in_loop = None if is_wrapped or is_apart else plan.in_loop
 
@@ -250,7 +258,7 @@ class CallPath:
             value = in_loop(call.arguments, context=call.context or self._runtime.context(call, stop))
             return None if value is None else _ended_when_awaited(call, value)
 
-        forget = stop.link(call.cancel) if call.cancel is not None else None
+        forget = stop.link(call.cancel) if call.cancel is not None and call.stop is None else None
         try:
             stop.raise_if_cancelled()
             step = Step(

@@ -122,10 +122,12 @@ class Runtime:
 
     def context(self, call: Call, cancel: CancelToken) -> ToolContext:
         """What the call's functions may know and use beyond its arguments."""
-        environments = self.environments
+        made, environments = call.made_context, self.environments
+        if made is not None and made.cancel is cancel and made.judged_paths == call.judged_paths:
+            return made
         if call.effects is None and self.effects is not None:
             call.effects = self.effects(call.name, call.session_id, call.task_id)
-        return ToolContext(
+        call.made_context = made = ToolContext(
             tool=call.name,
             task_id=call.task_id,
             session_id=call.session_id,
@@ -149,6 +151,7 @@ class Runtime:
             changes=call.changes,
             effects=call.effects,
         )
+        return made
 
     @cached_property
     def own_gate(self) -> Gate:

@@ -51,6 +51,8 @@ class Call:
     is_rewritten = False  # by a plugin's middleware, which is not called again
     batched = False  # it shares the machine with other calls of its message
     context: ToolContext | None = None  # given by who dispatches on a bare registry
+    stop: CancelToken | None = None  # of this call alone, once it is at the gate
+    made_context: ToolContext | None = None
     extra: JsonDict | None = None  # further keyword arguments for the handler, likewise
 
     def __init__(  # noqa: PLR0913  one per fact about the caller

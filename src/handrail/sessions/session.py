@@ -167,6 +167,7 @@ class Session:
         self._stop = CancelToken()
         self._agents: list[Agent] = []
         self._previewed: dict[tuple[str, str], str] = {}
+        self._known_names: tuple[int, frozenset[str]] = (-1, frozenset())  # by the registry's generation
         with contextlib.ExitStack() as closing:
             if closes_app:
                 closing.callback(app.close)
@@ -332,7 +333,10 @@ class Session:
         return None if enabled is None else [*enabled, *own], [*disabled, *self._options.without]
 
     def _names(self) -> frozenset[str]:
-        return self._app.definitions.names(*self._chosen())
+        generation = self._app.registry.generation
+        if self._known_names[0] != generation:
+            self._known_names = generation, self._app.definitions.names(*self._chosen())
+        return self._known_names[1]
 
     def _end_processes(self) -> None:
         for tracked in self._app.processes.list(self.id):

@@ -44,6 +44,24 @@ class StoredRequest(NamedTuple):
     is_waiting: bool
 
 
+class Granted(Exception):  # not an error
+    """Nothing was asked: a grant may cover it."""
+
+
+_ADD_REQUEST = (
+    "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) SELECT ?, ?, ?, ?, ?, ?, ?"
+)
+_LEFT = "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') AND expires > ?"
+
+
+def _held(scopes: Sequence[str]) -> str:
+    """Finds the grants that hold for one of these now, whose time is the last parameter."""
+    return (
+        f"SELECT * FROM grants WHERE scope IN ({', '.join('?' * len(scopes))}) AND (expires IS NULL OR expires > ?) "
+        "AND (uses_left IS NULL OR uses_left > 0)"
+    )
+
+
 def new_id() -> str:
     return secrets.token_hex(4)
 
@@ -61,32 +79,33 @@ class ApprovalStore:
     def close(self) -> None:
         self.database.close()
 
-    def ask(self, request: ApprovalRequest, *, fingerprint: str, owner: str = "") -> StoredRequest:
+    def ask(
+        self, request: ApprovalRequest, *, fingerprint: str, owner: str = "", unless: Sequence[str] = ()
+    ) -> StoredRequest:
         """Store a request. One with the same fingerprint whose process has exited is taken over instead: its id stays, and
         so does an answer that came meanwhile. `owner` is for who asks on behalf of processes elsewhere: `WORK#ATTEMPT`, of
-        which a later attempt takes over from the earlier ones."""
+        which a later attempt takes over from the earlier ones. Raises Granted if one of the scopes `unless` has a grant."""
         now, me = time.time(), owner or runtime_id()
-        with self.database.transaction() as connection:
-            if time.monotonic() - self._expired_at > _EXPIRE_SECONDS:
+        if time.monotonic() - self._expired_at > _EXPIRE_SECONDS:
+            with self.database.transaction() as connection:
                 self._expire(connection, now)
-            left = connection.execute(
-                "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') AND expires > ? "
-                "ORDER BY created",
-                (fingerprint, now),
-            ).fetchall()
-            for row in left:
-                if has_exited(row["owner"]) or _is_earlier_attempt(row["owner"], me):
-                    # An unanswered request gets a new deadline.
-                    expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
-                    connection.execute(
-                        "UPDATE requests SET owner = ?, expires = ? WHERE id = ?", (me, expires, row["id"])
-                    )
-                    return _stored(connection.execute("SELECT * FROM requests WHERE id = ?", (row["id"],)).fetchone())
-            request = request._replace(id=request.id or new_id())
-            connection.execute(
-                "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request)),
-            )
+        request = request._replace(id=request.id or new_id())
+        values = (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request))
+        left, granted = (fingerprint, now), (*unless, now)
+        # Nearly always nothing is left and nothing granted: one statement then.
+        is_new = f"NOT EXISTS ({_LEFT}) AND NOT EXISTS ({_held(unless)})"
+        if not self.database.change(f"{_ADD_REQUEST} WHERE {is_new}", (*values, *left, *granted)):
+            with self.database.transaction() as connection:
+                if connection.execute(_held(unless), granted).fetchone() is not None:
+                    raise Granted
+                for row in connection.execute(f"{_LEFT} ORDER BY created", left).fetchall():
+                    if has_exited(row["owner"]) or _is_earlier_attempt(row["owner"], me):
+                        # An unanswered request gets a new deadline.
+                        expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
+                        taken = "UPDATE requests SET owner = ?, expires = ? WHERE id = ?"
+                        connection.execute(taken, (me, expires, row["id"]))
+                        return _stored({**dict(row), "owner": me, "expires": expires})
+                connection.execute(_ADD_REQUEST, values)
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
     def answer(self, request_id: str, answer: Answer, *, claims: bool = False) -> StoredRequest | None:
@@ -292,12 +311,8 @@ class GrantStore:
 
     def of(self, scopes: Sequence[str]) -> list[StoredGrant]:
         """The grants that hold now for one of these."""
-        marks = ", ".join("?" * len(scopes))
-        query = (
-            f"SELECT * FROM grants WHERE scope IN ({marks}) AND (expires IS NULL OR expires > ?) "
-            "AND (uses_left IS NULL OR uses_left > 0) ORDER BY id"
-        )
-        return [_grant(row) for row in self._database.rows(query, (*scopes, time.time()))]
+        rows = self._database.rows(f"{_held(scopes)} ORDER BY id", (*scopes, time.time()))
+        return [_grant(row) for row in rows]
 
     def use(self, grants: Iterable[StoredGrant]) -> bool:
         """Count one use of each. False, and nothing is counted, when one of them does not hold any more."""

@@ -92,8 +92,13 @@ class Database:
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """A transaction of one statement, or a part of this thread's. Returns how many rows it has changed."""
-        if self._writer == threading.get_ident() and self._connection is not None:  # what fails changes nothing
-            return self._connection.execute(statement, values).rowcount
+        if self._writer == threading.get_ident() and self._connection is not None:
+            import sqlite3
+
+            try:
+                return self._connection.execute(statement, values).rowcount
+            except (sqlite3.Error, UnicodeError) as error:  # it has changed nothing
+                raise self._problem(error) from None
         with self.transaction() as connection:
             return connection.execute(statement, values).rowcount
 

@@ -38,12 +38,12 @@ OF_BASH = re.compile(
     rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
     rb"|BASH_MONOSECONDS|BASHPID|BASH_SOURCE|BASH_SUBSHELL|BASH_VERSINFO|BASH_VERSION|COMP_WORDBREAKS|EPOCHREALTIME"
     rb"|EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS"
-    rb"|SRANDOM|UID|_)(?:=.*)?\n"
+    rb"|SRANDOM|UID|_|__hr_kept)(?:=.*)?\n"
 )
 _ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
 _TRAP = re.compile(rb"(?m)^trap -- ")
 _KINDS = (b"R", b"S", b"D", b"E")
-_MIN_STATE_DESCRIPTOR = 16
+_MIN_DESCRIPTOR = 16
 _END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
 
@@ -63,13 +63,15 @@ class Bash:
     def __init__(
         self, program: str, files: Files, *, cwd: str, env: dict[str, str], watch: Watch | None = None
     ) -> None:
-        self.go_read, self.go = os.pipe()
+        end, self.go = os.pipe()
         self.done_read, self.done = os.pipe()
-        self.state, end = os.pipe()
+        self.state, written = os.pipe()
         os.set_blocking(self.state, False)
-        # bash begins with it under the same number, which must be out of the way of those that bash chooses itself.
-        self._state_write = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _MIN_STATE_DESCRIPTOR)
+        # bash begins with them under the same number, which must be out of the way of those that bash chooses itself.
+        self.go_read = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _MIN_DESCRIPTOR)
+        self._state_write = fcntl.fcntl(written, fcntl.F_DUPFD_CLOEXEC, _MIN_DESCRIPTOR)
         os.close(end)
+        os.close(written)
         for end in (self.go, self.done):
             os.fchmod(end, wire.PIPE_MODE)
         self._reports = Reports()
@@ -81,13 +83,13 @@ class Bash:
         channels.update(PAGE=path_of(watch.fds[0]) if watch is not None else "", NOBODY=str(NOBODY))
         os.ftruncate(files.farewell, 0)
         os.pwrite(files.farewell, bash_template.farewell(channels).encode(), 0)
-        script = wire.memory_file("script", bash_template.loop(channels, self._state_write).encode())
+        script = wire.memory_file("script", bash_template.loop(channels, self._state_write, self.go_read).encode())
         os.lseek(script, 0, os.SEEK_SET)
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
             (os.POSIX_SPAWN_DUP2, self.done, 1),
             (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_RDWR, 0),
-            (os.POSIX_SPAWN_DUP2, self._state_write, self._state_write),
+            *((os.POSIX_SPAWN_DUP2, end, end) for end in (self._state_write, self.go_read)),
         ]
         self.pid = spawn(program, (), actions, cwd=cwd, env=env, watch=watch)
         os.close(script)

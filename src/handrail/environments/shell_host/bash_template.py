@@ -1,13 +1,14 @@
 r"""The script that bash runs, in one line: wait for a word, run a command, report how it ended.
 
 bash reads it as a single line: it is parsed once, so that no alias set later can affect it, error messages keep saying `line 1`,
-and `ps` does not show it. bash needs no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
-it needs it, so that a command can close or redirect whatever it likes and its children inherit nothing.
+and `ps` does not show it. bash needs no descriptor of ours: it can open each channel by its path, `/proc/<supervisor>/fd/<n>`, so
+that a command can close or redirect whatever it likes and its children inherit nothing. Those that are as the loop left them
+(`__hr_kept`) are used as they are, which after a command with the flag k needs no look.
 
 The channels:
 
     GO        one byte is the order: C run the command, W run it in its working directory, S and D write the state,
-              H close the descriptor of OUT that is kept for the next command
+              H let go of OUT, which is kept for the next command
     TEXT      number, flags, stdin, working directory, what to evaluate, and what that may refer to: each terminated by NUL
     OUT       what the command prints
     DONE      `; number code $! pipe-status ;`, the last only if requested
@@ -21,13 +22,13 @@ The channels:
 
 Everything runs at top level and not in a function, where `declare` would make locals. Each word that is not part of the
 grammar has `command` before it, so that a function of the same name does not matter; one named `command` is detected and
-removed. While bash waits, its stdout is DONE, where the client accepts only what has the form above.
+removed. While bash waits, its stdout is OUT if it is kept, else DONE, where the client accepts only what has the form above.
 """
 
 from __future__ import annotations
 
 SNAPSHOT, DUMP, RUN, RUN_ELSEWHERE, CLOSE_OUT = b"S", b"D", b"C", b"W", b"H"
-FLAG_TRAP = b"t"
+FLAG_TRAP, FLAG_KEEPS = b"t", b"k"
 CODE_NO_DIRECTORY = b"cd"
 
 _VARIABLES = "__hr __hr_number __hr_code __hr_pipe __hr_from __hr_memo"
@@ -59,35 +60,42 @@ _TRAPS = (
     "command trap '\\command exit 124' RTMAX"
 )
 
-_SAY = 'command printf -v __hr_memo \'%s \' \';\' "${__hr_number-}" "${__hr_code#-}" "${!:-0}" "${__hr_pipe[@]}" \';\''
+_WORDS = '\'%s \' \';\' "${__hr_number-}" "${__hr_code#-}" "${!:-0}" "${__hr_pipe[@]}" \';\''
+_SAY = f"command printf -v __hr_memo {_WORDS}"
+
+# The effect watcher asks for it: see CallPage.
+_OVER = "if [[ -N '@PAGE' ]]; then command kill -0 @NOBODY; fi; "
 
 _FINISH = (
     "if [[ ${__hr_code-} ]]; then "
+    f"if [[ ${{__hr_kept-}} && ${{__hr[1]-}} == k ]]; then {_OVER}command printf {_WORDS} >&10; else "
     'if [[ ${__hr_from-} ]]; then command cd -- "$__hr_from" >/dev/null; OLDPWD=${__hr_from[1]-}; __hr_from=; fi; '
     # In posix mode `unset` is found before functions are.
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
-    # This closes OUT, or keeps it as descriptor 12 for the next command, if bash has started nothing that may hold it as well.
+    f"{_OVER}"
+    # OUT is kept for the next command if bash has started nothing that may hold it as well.
+    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && /dev/fd/10 -ef @DONE && /dev/fd/12 -ef @GO ]] && command exec </dev/null; then "
+    '__hr_kept=1; command printf %s "$__hr_memo" >&10; '
     # `builtin exec` would undo its redirections again; `command exec` does not.
-    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && ! -e /dev/fd/12 ]]; then command exec 12>&1; fi; "
-    "if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
-    # The effect watcher asks for it: see CallPage.
-    "if [[ -N '@PAGE' ]]; then command kill -0 @NOBODY; fi; "
-    'command printf %s "$__hr_memo"; '
+    "else __hr_kept=; if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
+    'command printf %s "$__hr_memo"; fi; '
     "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
     'command eval "__hr_memo=(${__hr_memo-})"; '
-    f'[[ ${{__hr_memo[2]-}} == *@FAREWELL* ]] || __hr_exit=("${{__hr_memo[@]}}"); {_TRAPS}; fi; '
+    f'[[ ${{__hr_memo[2]-}} == *@FAREWELL* ]] || __hr_exit=("${{__hr_memo[@]}}"); {_TRAPS}; fi; fi; '
     "__hr_code=; fi; "
 )
+_READ = "if [[ ${__hr_kept-} ]]; then command read -rN1 -u 12 __hr; else command read -rN1 __hr <@GO; fi"
 
 _TAKE = (
     "command mapfile -d '' -t -n 6 __hr <@TEXT || command exit; "
+    "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
+    "if [[ ! ${__hr_kept-} || ${__hr[2]-} != /dev/null ]]; then "
     # bash reports a background job that died meanwhile as soon as it can: here, and not in the command's output.
     "[[ ${!-} ]] && command jobs; "
-    "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
     # After `ulimit -n 5` there are too few descriptors to continue: the next shell, which has more, runs the command.
-    'if [[ /dev/fd/12 -ef @OUT ]]; then command exec <"${__hr[2]-}" >&12 12>&-; '
-    'else command exec <"${__hr[2]-}" >@OUT; fi || { command printf C >@GO; command exit; }; '
+    'if [[ ${__hr_kept-} ]]; then command exec <"${__hr[2]-}"; else command exec <"${__hr[2]-}" >@OUT; fi '
+    "|| { command printf C >@GO; command exit; }; fi; "
 )
 # The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
 _EVAL = 'command eval "${__hr[4]-}" 2>&1; __hr_code=${__hr_pipe:-$?}'
@@ -97,24 +105,24 @@ _GO_THERE = (
 )
 
 # `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
-# bash begins with DONE as its stdout, and with STATE open, but not as its stderr: it may print warnings when it starts. The
-# redirections around everything make it keep those as 10 and 11, closed on exec. Nothing has to be opened for writing then, which
-# the effect watcher would have to be asked for: that takes half as long again as a short command.
+# bash begins with DONE as its stdout, and with STATE and GO open, but not as its stderr: it may print warnings when it starts.
+# The redirections around everything make it keep those as 10, 11 and 12, closed on exec. Nothing has to be opened for writing
+# then, which the effect watcher would have to be asked for: that takes half as long again as a short command.
 _LOOP = (
     f"{{ {{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
     "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
     f"{_TRAPS}; command printf '\\0\\0' >@STATE; "
-    f"while :; do while {_FINISH} command read -rN1 __hr <@GO || command exit; do case $__hr in "
-    "H) if [[ /dev/fd/12 -ef @OUT ]]; then command exec 12>&-; fi;; "
+    f"while :; do while {_FINISH} {_READ} || command exit; do case $__hr in "
+    "H) if [[ ${__hr_kept-} ]]; then __hr_kept=; command exec >&10; fi;; "
     f"S|D) if [[ /dev/fd/11 -ef @STATE ]]; then {{ {_DUMP} }} >&11; else {{ {_DUMP} }} >@STATE; fi; {_TRAPS};; "
     f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done; }} "
-    ">/dev/null @OPEN>&-"
+    ">/dev/null @OPEN>&- @WAITS<&-"
 )
 
 
-def loop(channels: dict[str, str], state: int) -> str:
-    """The script, for channels at these paths. `state` is the descriptor with which bash begins."""
-    return _at(_LOOP, {**channels, "OPEN": str(state)})
+def loop(channels: dict[str, str], state: int, go: int) -> str:
+    """The script, for channels at these paths. `state` and `go` are descriptors with which bash begins."""
+    return _at(_LOOP, {**channels, "OPEN": str(state), "WAITS": str(go)})
 
 
 def farewell(channels: dict[str, str]) -> str:

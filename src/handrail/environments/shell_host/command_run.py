@@ -75,7 +75,7 @@ class CommandRun:
 
     __slots__ = (
         "_last_codes", "began", "code", "codes", "command", "deadline", "has_big_pipe", "held_at", "holds", "is_given", "is_held",
-        "is_noted", "is_over", "last_background", "may_block", "must_save", "number", "read", "why", "words", "writer",
+        "is_noted", "is_over", "keeps", "last_background", "may_block", "must_save", "number", "read", "why", "words", "writer",
     )  # fmt: skip
 
     def __init__(self, number: int, command: Command, read: Reader, last_codes: tuple[int, ...]) -> None:
@@ -91,6 +91,7 @@ class CommandRun:
         self.last_background = b""  # the shell's `$!`
         self.why = ""
         self._last_codes = last_codes
+        self.keeps = False  # the shell is the same after it as before
         self.words = bash_template.RUN_ELSEWHERE if command.cwd else bash_template.RUN
         is_risky = _RISKY.search(command.text) is not None
         self.must_save = is_risky and b"kill" in command.text
@@ -113,6 +114,8 @@ class CommandRun:
         if self.command.separate:
             text, refers_to = bash_template.with_stderr_in(stderr_path, text, refers_to)
         flags = bash_template.FLAG_TRAP if b"trap" in self.command.text else b""
+        if self.keeps and self.words == bash_template.RUN and self.command.stdin is None:
+            flags = bash_template.FLAG_KEEPS
         stdin = b"/dev/null" if self.command.stdin is None else stdin_path.encode()
         fields = (b"%d" % self.number, flags, stdin, self.command.cwd, text, refers_to, b"")
         return b"\0".join(fields)
@@ -128,7 +131,7 @@ class CommandRun:
             if words[1].isdigit():
                 self.code = int(words[1])
                 # bash repeats the code before the list of codes
-                self.codes = tuple(int(word) for word in words[4:] if word.isdigit()) or (self.code,)
+                self.codes = tuple([int(word) for word in words[4:] if word.isdigit()]) or (self.code,)
             self.last_background = words[2] if len(words) > 2 else b""
             return True
         return False

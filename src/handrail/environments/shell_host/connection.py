@@ -21,6 +21,7 @@ from .wire import Packet
 START_SECONDS = 20.0
 END_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
+_DONTWAIT = int(socket.MSG_DONTWAIT)
 _UNKNOWN = b"?"  # children of a supervisor
 _MAX_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
@@ -96,7 +97,7 @@ class Connection:
         """Handle the packets that have arrived. Raises Lost or Fatal."""
         while True:
             try:
-                packet, fds = wire.receive(self._socket, socket.MSG_DONTWAIT)
+                packet, fds = wire.receive(self._socket, _DONTWAIT)
             except BlockingIOError:
                 return
             except OSError:
@@ -131,6 +132,8 @@ class Connection:
 
     def renew_out(self, number: int, call: int) -> Packet:
         """Leave the output pipe to the processes that still hold it, and open a new one. Returns the answer to `left`."""
+        with contextlib.suppress(BrokenPipeError):  # bash is gone
+            self.send_words(bash_template.CLOSE_OUT)
         new = output_pipe()
         answer = self.ask("left", [new], number=number, call=call)
         self.poll.unregister(self.out)

@@ -107,8 +107,8 @@ class LiveShell:
         self._number += 1
         run = CommandRun(self._number, command, read, self._last_codes)
         # Whether it has functions, aliases and traps is known from a state that nothing has changed since.
-        is_kept = self.connection.plain_at >= self._changed[1] and run.keeps_state
-        self._changed = (self._changed[1], self._changed[1] if is_kept else run.number)
+        run.keeps = self.connection.plain_at >= self._changed[1] and run.keeps_state
+        self._changed = (self._changed[1], self._changed[1] if run.keeps else run.number)
         self._killed_at = None
         self._running, self._began, self._run = run.number, run.began, run
         self._page.begin(command.call, is_tried=command.is_tried)
@@ -343,7 +343,7 @@ class LiveShell:
                 polls = self.connection.poll_for_more(polls, HELD_SECONDS * 1000 / _HELD_POLLS)
 
     def _is_bash_alone(self, run: CommandRun) -> bool:
-        """Whether nobody else can hold the pipe, which bash keeps open for the next command. If not, make it close that."""
+        """Whether nobody else can hold the pipe, which bash keeps for the next command. If not, make it let go of that."""
         if run.last_background != b"0":
             return False  # it does not keep it then
         if self.connection.is_bash_alone():

@@ -115,7 +115,7 @@ class ClientPage:
     This is the client's end. It holds no descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
 
     def __init__(self) -> None:
-        self._address = 0
+        self._address, self._numbers = 0, _Numbers()
         self._unmap_last: Callable[[], object] = lambda: None
 
     def renew(self) -> int:
@@ -125,28 +125,27 @@ class ClientPage:
         if address in (None, _FAILED):
             os.close(fd)
             raise OSError(ctypes.get_errno(), "no memory could be shared with the shell")
-        self._unmap_last()
+        self._address, self._numbers = address, _Numbers.from_address(address)
         # Not when the shell is closed: another thread may still be looking.
-        self._address, self._unmap_last = address, weakref.finalize(self, _unmap, address, _BYTES)
+        unmap_last, self._unmap_last = self._unmap_last, weakref.finalize(self, _unmap, address, _BYTES)
+        unmap_last()
         return fd
 
     def begin(self, call: int, *, is_tried: bool = False) -> None:
         """This call's command runs from here on. The connections of one that is tried wait for an answer."""
-        numbers = self._numbers()
+        numbers = self._numbers
         numbers[TRIED], numbers[ENDED] = call if is_tried else 0, 0
         numbers[CURRENT] = call
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return call != 0 and self._numbers()[CHANGED] == call
+        return call != 0 and self._numbers[CHANGED] == call
 
     def counts(self, call: int) -> dict[str, int] | None:
         """What it has changed, if the watcher has written already that it is complete."""
-        numbers = self._numbers()
-        return {name: numbers[place] for place, name in enumerate(COUNTED, COUNTS)} if numbers[ENDED] == call else None
-
-    def _numbers(self) -> ctypes.Array[ctypes.c_uint64]:
-        return _Numbers.from_address(self._address)
+        if self._numbers[ENDED] != call:
+            return None
+        return {name: self._numbers[place] for place, name in enumerate(COUNTED, COUNTS)}
 
 
 class CallPage:

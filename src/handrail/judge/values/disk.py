@@ -180,11 +180,13 @@ def make_homes(people: Iterable[str], services: Iterable[str] = ()) -> Homes:
 
 def local_homes() -> Homes:
     """Those of this machine: `$HOME`, this user's entry in passwd, and all others there."""
-    return _local_homes(os.environ.get("HOME", ""))
+    encoded: dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]  # decoding takes longer than the rest
+    return _local_homes(encoded.get(b"HOME", b""))
 
 
 @functools.lru_cache(16)
-def _local_homes(home: str) -> Homes:
+def _local_homes(encoded: bytes) -> Homes:
+    home = os.fsdecode(encoded)
     entries = list(_entries())
     own = [place for uid, place in entries if uid == os.getuid()]
     people = [home, *own, *(place for uid, place in entries if _FIRST_PERSON <= uid < _NOBODY)]

@@ -8,8 +8,7 @@ import os
 import re
 import shlex
 import signal
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -20,6 +19,7 @@ from ...effects.open_call import call_number, has_run, stopped
 from ...environments.base import CANCELLED_EXIT_CODE, CommandResult, Environment, LeftRunning
 from ...environments.command_request import Request, capture_of, read_request
 from ...environments.held_calls import held_calls
+from ...environments.in_loop import execute
 from ...environments.output import Output
 from ...environments.protection import names_program
 from ...environments.tasks import TaskEnvironments, environments_of
@@ -126,29 +126,26 @@ class _Ready(NamedTuple):
     more: JsonDict
 
 
-@contextmanager
-def _ready(request: Request, context: ToolContext, environments: TaskEnvironments) -> Iterator[_Ready]:
+def _ready(
+    request: Request, context: ToolContext, environments: TaskEnvironments, environment: Environment, capture: Capture
+) -> _Ready:
     before = environments.cwd(context.task_id)
-    with (
-        environments.use(context.task_id) as environment,
-        capture_of(request, context, environments) as capture,
-    ):
-        number = call_number(context, environment, request.command, before)
-        more: JsonDict = {"call": number} if number else {}
-        if request.separate:
-            more["separate"] = True
-        yield _Ready(request, context, environments, environment, capture, before, more)
+    number = call_number(context, environment, request.command, before)
+    more: JsonDict = {"call": number} if number else {}
+    if request.separate:
+        more["separate"] = True
+    return _Ready(request, context, environments, environment, capture, before, more)
 
 
 def _run(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
-    with _ready(request, context, environments) as ready:
+    with environments.use(context.task_id) as shell, capture_of(request, context, environments) as capture:
+        ready = _ready(request, context, environments, shell, capture)
         return _answer(ready, *_executed(ready))
 
 
 async def _arun(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
-    from ...environments.in_loop import execute  # imports asyncio, which sync programs never need
-
-    with _ready(request, context, environments) as ready:
+    with environments.use(context.task_id) as shell, capture_of(request, context, environments) as capture:
+        ready = _ready(request, context, environments, shell, capture)
         ended = await execute(cast("LiveEnvironment", ready.environment), request.command, **_options(ready))
         is_simple = not (ended.left_running or ended.changed or ended.restarted)
         return _answer(ready, ended) if is_simple else await on_worker(_answer, ready, ended)
