@@ -13,9 +13,9 @@ from ..programs.tables import SHELLS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import classes
 from ..values.word_values import UNKNOWN
-from .host import MAX_DEPTH, Host
+from .host import MAX_DEPTH, Host, from_data_url
 from .names import worlds
-from .tokens import Token, arguments, tokens, too_long, unescape, with_homes
+from .tokens import Given, Token, arguments, tokens, too_long, unescape, with_homes
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -110,6 +110,9 @@ def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
             parts = re.findall(r"\$\{([^}]*\([^}]*)\}", token.text) if "${" in token.text else []
             for part in [token.text] if evaluates else parts:
                 judge(host, part)
+            if part := from_data_url(token.text):
+                judge(host, part)
+                judge_strings(host, part)
     host.depth -= 1
 
 
@@ -219,7 +222,9 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.sql(call.first)
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
-    elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
+    elif (certain and isinstance(call.first, Given)) or (
+        call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"])
+    ):
         host.find("code.exec_computed")
     elif host.language == "julia" and "pipeline" in call.text:
         host.shell(" | ".join(call.known))
@@ -234,7 +239,7 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
 
 
 def _run(host: Host, call: Call) -> None:
-    if call.arguments and call.first is None:
+    if call.arguments and (call.first is None or isinstance(call.first, Given)):
         host.find("code.exec_computed")
     elif call.first is not None and " " in call.first and _mentions(_RE.runs_words, call.text):
         host.shell(" ".join(call.known))
@@ -323,7 +328,12 @@ def _store(host: Host, call: Call) -> None:
 
 def _by_patterns(host: Host, text: str) -> None:
     """AppleScript, Tcl and expect: what patterns find, by what it means."""
-    shows: dict[str, Callable[[str], object]] = {"shell": host.shell, "tree": host.delete_tree, "write": host.write}
+    shows: dict[str, Callable[[str], object]] = {
+        "shell": host.shell,
+        "tree": host.delete_tree,
+        "write": host.write,
+        "source": lambda path: host.start("tclsh", path) if path[0] not in "[$" else host.find("code.exec_computed"),
+    }
     for kind, pattern in _TABLES[host.language].items():
         for match in re.finditer(pattern, text):
             found = next(filter(None, match.groups()), "")

@@ -37,6 +37,10 @@ class Token(NamedTuple):
     """Of a string: `'` if it is taken as it is written, `"` if names in it stand for their values."""
 
 
+class Given(str):
+    """What a function was given of which it is not known what it returns."""
+
+
 _END = Token("end", "", 0)
 _CALLED = "\0called"
 """Stands for the result of a function among the pieces of an argument."""
@@ -173,14 +177,14 @@ def arguments(
 def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[str | None]:
     found: list[str | None] = []
     pieces: list[str | None] = []
-    called = ""
+    called, computes = "", False
     for count, (token, after, depth) in enumerate(inside):
         if count >= _MAX_TOKENS:
             return [None]
         if token.text == "," and token.kind == "sign":
             if not depth or called not in _WORDS.makes_one:
-                found.append(_folded(pieces))
-                pieces = []
+                found.append(_folded(pieces, computes=computes))
+                pieces, computes = [], False
         elif token.kind == "number" and pieces and pieces[-1] in (None, _CALLED):  # an index
             continue
         elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
@@ -191,9 +195,10 @@ def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[
                 pieces = [None]
             elif called not in _WORDS.puts_together:
                 pieces.append(_CALLED)
+                computes |= called not in _WORDS.keeps_text
         elif token.kind in ("name", "command") and after != ":":
             pieces.append("~" if token.text in _WORDS.home_names else None)
-    return [*found, _folded(pieces)] if pieces else found
+    return [*found, _folded(pieces, computes=computes)] if pieces else found
 
 
 def _inside(
@@ -219,13 +224,15 @@ def _inside(
             yield token, "" if after.kind == "string" else after.text, depth
 
 
-def _folded(pieces: list[str | None]) -> str | None:
+def _folded(pieces: list[str | None], *, computes: bool = False) -> str | None:
     strings = [piece for piece in pieces if piece is not None and piece is not _CALLED]
     if not strings:
         return None
     if len(pieces) == 2 and pieces[0] is _CALLED:  # one function of one string: a decoder, `glob`, ...
-        return _from_base64(strings[0]) or strings[0]
-    return "".join(UNKNOWN if piece is None else piece for piece in pieces).replace(_CALLED, UNKNOWN)
+        whole = _from_base64(strings[0]) or strings[0]
+    else:
+        whole = "".join(UNKNOWN if piece is None else piece for piece in pieces).replace(_CALLED, UNKNOWN)
+    return Given(whole) if computes else whole
 
 
 def _from_base64(text: str) -> str | None:

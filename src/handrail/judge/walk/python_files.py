@@ -77,6 +77,9 @@ def follow_customised(walk: Walk, call: Call) -> None:
                 source = lookup(walk, f"{folder}/{name}{end}")
                 if source is not None and not source.is_binary:
                     follow(walk, call, [source], [folder])
+    for path, content in list(walk.state.files.items()):
+        if path.endswith(".pth"):  # its lines with an import are run
+            judge_code(walk, call, Source(path, content.text, is_new=True), "python")
 
 
 def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
