@@ -13,8 +13,9 @@ from ..programs.tables import SHELLS
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import classes
 from ..values.word_values import UNKNOWN
-from .host import MAX_DEPTH, Host
-from .tokens import Token, arguments, tokens, too_long, unescape, with_constants
+from .host import MAX_DEPTH, Host, from_data_url
+from .names import worlds
+from .tokens import Given, Token, arguments, tokens, too_long, unescape, with_homes
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -78,19 +79,26 @@ def judge(host: Host, text: str) -> None:
     if _RE.network.search(text) and _RE.shell_path.search(text):
         host.find("rce.reverse_shell")
         return
-    text = with_constants(text)
-    found = tokens(host.language, text)
-    _as_a_whole(host, text, found)
+    text = with_homes(text)
+    cut = tokens(host.language, text)
+    _as_a_whole(host, text, cut)
     if host.language == "javascript" and host.depth < MAX_DEPTH:
-        _inner_code(host, text, found)
-    for place, token in enumerate(found):
-        if token.kind == "command":
-            host.shell(_interpolated(token.text))
-        elif token.kind == "name":
-            _name(host, text, found, place)
-        if host.calls > _MAX_CALLS:
-            host.find("limit.exceeded")
-            return
+        _inner_code(host, text, cut)
+    for found in worlds(host.language, text, cut, _readers(host.language)):
+        for place, token in enumerate(found):
+            if token.kind == "command":
+                host.shell(_interpolated(token.text))
+            elif token.kind == "name":
+                _name(host, text, found, place)
+            if host.calls > _MAX_CALLS:
+                host.find("limit.exceeded")
+                return
+
+
+@functools.cache
+def _readers(language: str) -> frozenset[str]:
+    """The functions and words after which a name is only read."""
+    return (_LAST_NAMES.get(language, _ANY_LAST) | _WORDS.prints | _WORDS.reads) - _WORDS.fills
 
 
 def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
@@ -102,6 +110,9 @@ def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
             parts = re.findall(r"\$\{([^}]*\([^}]*)\}", token.text) if "${" in token.text else []
             for part in [token.text] if evaluates else parts:
                 judge(host, part)
+            if part := from_data_url(token.text):
+                judge(host, part)
+                judge_strings(host, part)
     host.depth -= 1
 
 
@@ -211,7 +222,9 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.sql(call.first)
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
-    elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
+    elif (certain and isinstance(call.first, Given)) or (
+        call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"])
+    ):
         host.find("code.exec_computed")
     elif host.language == "julia" and "pipeline" in call.text:
         host.shell(" | ".join(call.known))
@@ -226,7 +239,7 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
 
 
 def _run(host: Host, call: Call) -> None:
-    if call.arguments and call.first is None:
+    if call.arguments and (call.first is None or isinstance(call.first, Given)):
         host.find("code.exec_computed")
     elif call.first is not None and " " in call.first and _mentions(_RE.runs_words, call.text):
         host.shell(" ".join(call.known))
@@ -315,7 +328,12 @@ def _store(host: Host, call: Call) -> None:
 
 def _by_patterns(host: Host, text: str) -> None:
     """AppleScript, Tcl and expect: what patterns find, by what it means."""
-    shows: dict[str, Callable[[str], object]] = {"shell": host.shell, "tree": host.delete_tree, "write": host.write}
+    shows: dict[str, Callable[[str], object]] = {
+        "shell": host.shell,
+        "tree": host.delete_tree,
+        "write": host.write,
+        "source": lambda path: host.start("tclsh", path) if path[0] not in "[$" else host.find("code.exec_computed"),
+    }
     for kind, pattern in _TABLES[host.language].items():
         for match in re.finditer(pattern, text):
             found = next(filter(None, match.groups()), "")
@@ -329,19 +347,19 @@ def _by_patterns(host: Host, text: str) -> None:
 
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
-    text = with_constants(text)
-    found = tokens(host.language, text)
+    text = with_homes(text)
+    found = next(worlds(host.language, text, tokens(host.language, text), _readers(host.language)))
     _touched(host, text, found)
     if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):
             host.shell(match[1] or match[2] or match[3])
+    if host.language == "php" and not host.shown:
+        _named_functions(host, found)
     runs = _RE.runs.search(text) is not None
     if not runs and host.language != "other":
         return
     if len(found) > _MAX_TOKENS:
         host.find("limit.exceeded")
-    if host.language == "php" and not host.shown:
-        _named_functions(host, found)
     shown = set(host.shown)
     for words in _series(found):
         if not shown.intersection(words) and host.is_program(words[0]):

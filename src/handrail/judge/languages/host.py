@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from ..grammar.sql import is_dangerous
 from ..rules import Match, builtin, on_read, on_write, rule
@@ -131,3 +133,16 @@ class Host:
     def sql(self, text: str) -> None:
         if is_dangerous(text):
             self.find("sql.destructive")
+
+
+def from_data_url(text: str) -> str:
+    """The program that `data:text/javascript,..` holds; nothing if it is no such address."""
+    kind, comma, data = text.partition(",")
+    if not kind.startswith("data:") or not comma:
+        return ""
+    if not kind.endswith(";base64"):
+        return unquote(data)
+    try:
+        return base64.b64decode(data + "==").decode("utf-8", "replace")
+    except ValueError:
+        return UNKNOWN

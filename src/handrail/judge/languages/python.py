@@ -335,7 +335,7 @@ class _Reader:
             self.host.find("exfil.send")
         if last in ("kill", "terminate") and "process_iter" in self.text:
             self.host.find("proc.kill_force")
-        elif last in _WORDS.sql and args and isinstance(args[0], str):
+        elif last in _WORDS.sql and args and isinstance(args[0], str) and not _RE.in_memory.search(self.text):
             self.host.sql(args[0])
         elif name in ("sys.path.insert", "sys.path.append") and self.host.downloads:
             self.host.find("rce.download_to_shell")

@@ -25,11 +25,6 @@ _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _LISP_STRING = r"\"(?:[^\"\\]|\\.)*\""
 _LISP_NAME = r"[A-Za-z_][\w*!?/<>=+.:-]*"
 _IN_TEXT = re.compile(rf"[$#]\{{\s*(?:{_RE.home.pattern})\s*\}}|\$ENV\{{['\"]?HOME['\"]?\}}(?=[^\n;,)]*['\"])")
-_ROUNDS = 5
-_BINDS = r"(?:[-+.*/|&<]{0,2}=(?!=)|<<|<-|\.\w|->\w|::\w|!|\bof\b|\bin\b)"
-"""What comes after a name that is bound or changed, as far as that can be seen there."""
-_MAX_NAMES = 8
-_MAX_TEXT = 30_000
 _MAX_TOKENS = 300
 
 
@@ -38,6 +33,12 @@ class Token(NamedTuple):
     """`string`, `command` (a string that is run), `name`, `sign`, `end`"""
     text: str
     start: int
+    quote: str = "'"
+    """Of a string: `'` if it is taken as it is written, `"` if names in it stand for their values."""
+
+
+class Given(str):
+    """What a function was given of which it is not known what it returns."""
 
 
 _END = Token("end", "", 0)
@@ -89,10 +90,11 @@ def tokens(language: str, text: str) -> list[Token]:
             place, token = _quoted(text, match, start)
             found.append(token)
         elif kind == "string":
-            found.append(Token("string", unescape(match.group()[1:-1]), start))
+            quote = '"' if match.group()[0] == '"' and language in _WORDS.fills_strings else "'"
+            found.append(Token("string", unescape(match.group()[1:-1]), start, quote))
         elif kind == "tick":
             runs = language in ("perl", "ruby", "php", "julia", "other") or text[start - 1 : start] == "$"  # Bun.$`..`
-            found.append(Token("command" if runs else "string", unescape(match.group()[1:-1]), start))
+            found.append(Token("command" if runs else "string", unescape(match.group()[1:-1]), start, '"'))
         else:
             found.append(Token(kind, match.group(), start))
     return found
@@ -111,7 +113,8 @@ def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
         place += 1
     body = text[match.end() : place - 1]
     runs = match.group().startswith(("qx", "qqx", "%x"))
-    return place + len(closing) - 1, Token("command" if runs else "string", body, start)
+    quote = '"' if runs or match.group().startswith(("qq", "%Q", "%(", "%{", "%[")) else "'"
+    return place + len(closing) - 1, Token("command" if runs else "string", body, start, quote)
 
 
 def unescape(text: str) -> str:
@@ -131,59 +134,17 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, code)
 
 
-def with_constants(text: str) -> str:
-    """The same program with `~` for what stands for the home directory, names replaced by the strings that they stand for, and
-    strings that are put together as one."""
-    if len(text) > _MAX_TEXT or not _RE.quoted.search(text):
-        return text
-    names: dict[str, str] = {}
+def with_homes(text: str) -> str:
+    """The same program with `~` for what stands for the home directory, and lists of words as lists of strings."""
     if _RE.mentions.search(text):
-        for match in _RE.picked.finditer(text):
-            if picked := re.search(r"\bHOME\b(?:\s*:\s*(\w+))?", match[1]):
-                names[picked[1] or "HOME"] = "~"
+        text = _RE.picked.sub(lambda match: f"{match['name'] or 'HOME'}='~'", text)
         text = _RE.template.sub(r"'\1'", _RE.home.sub("'~'", _IN_TEXT.sub("~", text)))
-    text = _RE.lists_added.sub(",", _RE.words.sub(_listed, text))
-    names |= _constants(text)
-    for _ in range(_ROUNDS):
-        before = text
-        for name, value in names.items():
-            text = _replaced(text, name, value)
-        text = _RE.added.sub(r"\1\2\4\1", _RE.joined.sub(r"'\1/\3'", text))
-        names = _constants(text)
-        if text == before:
-            break
-    return text
-
-
-def _constants(text: str) -> dict[str, str]:
-    """The names that stand for one string, or one list of strings, wherever they are used; homes also where that is not
-    certain."""
-    certain = not _RE.rebinds.search(text)
-    return {
-        match[1]: match[3] or match[4]
-        for match in itertools.islice(_RE.assigned.finditer(text), _MAX_NAMES)
-        if (match[3] or "")[:1] == "~"
-        or (certain and len(re.findall(rf"(?<![\w$.]){re.escape(match[1])}\s*{_BINDS}", text)) == 1)
-    }
+    return _RE.lists_added.sub(",", _RE.words.sub(_listed, text))
 
 
 def _listed(match: re.Match[str]) -> str:
     """`%w[a b]` and `qw(a b)` as a list of strings."""
     return "[" + ",".join(f"'{word}'" for word in match[1].split()) + "]"
-
-
-def _replaced(text: str, name: str, value: str) -> str:
-    """The text with a string in the place of a name; Perl and PHP put it into strings by its name alone."""
-    bare = re.escape(name.lstrip("$"))
-    inner = re.compile(rf"[$#]\{{\s*\$?{bare}\s*\}}" + (rf"|\${bare}\b" if name[:1] == "$" else ""))
-
-    def put(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return value if value[0] in "'\"" else f"'{value}'"
-        return match[1] if match[1][0] == "'" else inner.sub(lambda _: value, match[1])
-
-    used = rf"(?<![\w.$'\"/~]){re.escape(name)}\b(?!\s*(?::?=[^=]|\())"
-    return re.sub(rf"({_STRING}|`[^`]*`)|{used}", put, text)
 
 
 def arguments(
@@ -216,14 +177,14 @@ def arguments(
 def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[str | None]:
     found: list[str | None] = []
     pieces: list[str | None] = []
-    called = ""
+    called, computes = "", False
     for count, (token, after, depth) in enumerate(inside):
         if count >= _MAX_TOKENS:
             return [None]
         if token.text == "," and token.kind == "sign":
             if not depth or called not in _WORDS.makes_one:
-                found.append(_folded(pieces))
-                pieces = []
+                found.append(_folded(pieces, computes=computes))
+                pieces, computes = [], False
         elif token.kind == "number" and pieces and pieces[-1] in (None, _CALLED):  # an index
             continue
         elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
@@ -234,9 +195,10 @@ def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[
                 pieces = [None]
             elif called not in _WORDS.puts_together:
                 pieces.append(_CALLED)
+                computes |= called not in _WORDS.keeps_text
         elif token.kind in ("name", "command") and after != ":":
             pieces.append("~" if token.text in _WORDS.home_names else None)
-    return [*found, _folded(pieces)] if pieces else found
+    return [*found, _folded(pieces, computes=computes)] if pieces else found
 
 
 def _inside(
@@ -262,13 +224,15 @@ def _inside(
             yield token, "" if after.kind == "string" else after.text, depth
 
 
-def _folded(pieces: list[str | None]) -> str | None:
+def _folded(pieces: list[str | None], *, computes: bool = False) -> str | None:
     strings = [piece for piece in pieces if piece is not None and piece is not _CALLED]
     if not strings:
         return None
     if len(pieces) == 2 and pieces[0] is _CALLED:  # one function of one string: a decoder, `glob`, ...
-        return _from_base64(strings[0]) or strings[0]
-    return "".join(UNKNOWN if piece is None else piece for piece in pieces).replace(_CALLED, UNKNOWN)
+        whole = _from_base64(strings[0]) or strings[0]
+    else:
+        whole = "".join(UNKNOWN if piece is None else piece for piece in pieces).replace(_CALLED, UNKNOWN)
+    return Given(whole) if computes else whole
 
 
 def _from_base64(text: str) -> str | None:

@@ -94,6 +94,16 @@ class OtherName(Value):
         self.program = program
 
 
+class Computed(Value):
+    """What a program wrote whose own text is known: its strings may be in it."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: str, taints: Taints = NO_TAINTS) -> None:
+        super().__init__(UNKNOWN, taints)
+        self.program = program
+
+
 class Array:
     """What an array holds, by index; by name when it is associative."""
 

@@ -44,6 +44,9 @@ def _make(walk: Walk, call: Call) -> None:
             folder = posixpath.normpath(f"{folder}/{value}") if folder and value[:1] != "/" else str(value)
     files = [str(value) for option, value in options if option in ("-f", "--file", "--makefile") and value]
     given = {name.rstrip(":?+"): value for name, equals, value in (arg.partition("=") for arg in operands) if equals}
+    flags = walk.variables.inherited("MAKEFLAGS") or ""
+    if not names.isdisjoint(("-e", "--environment-overrides")) or "e" in flags.partition(" ")[0]:
+        given = {name: walk.variables.inherited(name) or UNKNOWN for name in walk.variables.exported} | given
     cwd = absolute(folder or ".", here(walk))
     if cwd:  # a number follows `-j`
         targets = [str(arg) for arg in operands if "=" not in arg and not arg.isdigit()]

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, option_value, skip_options
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, OtherName, Taint, unknown
 from .builtins import STDIN_PATHS
+from .output_provenance import computed
 from .script_files import entry
 from .walk import Call, Known, Walk
 
@@ -33,9 +34,13 @@ def files_made(walk: Walk, call: Call, known: Known) -> None:
     """
     if known.changer is not None:
         for path in known.changer(walk, call):
-            walk.state.write(walk.path(path), unknown())
+            walk.state.write(walk.path(path), computed(call))
     elif walk.state.files and call.name not in _READERS:
         _written_before(walk, call)
+    if walk.state.files and not _WORDS.packs.isdisjoint((call.name, *call.args[:2])):
+        for arg in call.args:
+            if _RE.archive.search(arg):
+                walk.state.write(walk.path(arg), unknown())
     if known.maker is not None and call.args:
         known.maker(walk, call)
 
@@ -176,6 +181,13 @@ def _written_before(walk: Walk, call: Call) -> None:
         path = arg.partition("=")[2] if arg[:1] == "-" or arg.startswith("of=") else str(arg)
         if path and not path.startswith("/dev/") and walk.written_file(path) is not None:
             walk.state.write(walk.path(path), unknown())
+
+
+def _options_made(walk: Walk, call: Call) -> None:
+    """`touch -- -rf`: a name that a program will take for an option."""
+    for arg in call.args[call.args.index(Arg("--")) + 1 :] if "--" in call.args else ():
+        if arg[:1] == "-":
+            walk.state.write(walk.path(arg), EMPTY)
 
 
 def _operands(call: Call, letters: str = "") -> list[Arg]:

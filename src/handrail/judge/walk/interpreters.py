@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from ..languages import read as read_code
-from ..languages.host import Host
+from ..languages.host import Host, from_data_url
 from ..programs.tables import (
     LANGUAGES,
     SHELLS,
@@ -18,13 +18,26 @@ from ..programs.tables import (
     skip_options,
 )
 from ..values.data_files import Patterns, Words
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
+from ..values.word_values import (
+    EMPTY,
+    NO_TAINTS,
+    UNKNOWN,
+    Arg,
+    Computed,
+    Either,
+    OtherName,
+    Taint,
+    Value,
+    taints_of,
+    unknown,
+)
 from .builtins import STDIN_PATHS
 from .state import Held
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
+_FETCHED = frozenset((Taint.NETWORK,))
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -126,7 +139,11 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
         return unknown()
     if isinstance(content, OtherName):
         return _run_file(walk, call, path.like(content.program), args) if content.program != path else unknown()
-    return _with_arguments(walk, [path, *args], content, call.stdin, "source")
+    out = _with_arguments(walk, [path, *args], content, call.stdin, "source")
+    now = walk.known_file(path)
+    if now is not None and now is not content:  # it has changed the rest of itself, which is read only now
+        return _with_arguments(walk, [path, *args], now, call.stdin, "source")
+    return out
 
 
 def _unread(walk: Walk, call: Call, path: Arg) -> None:
@@ -140,7 +157,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
     language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
     codes, module, operands = read_program(language, call.args)
     is_led = call.name in _WORDS.with_subcommands and operands[:1] and operands[0] in _WORDS.subcommands
-    for code in (codes := [*codes, *(read_program(language, operands[1:]).codes if is_led else ())]):
+    codes = [*codes, *(read_program(language, operands[1:]).codes if is_led else ())]
+    for code in (*codes, *(map(Arg, filter(None, map(from_data_url, call.args))) if "data:" in call.text else ())):
         judge_code(walk, call, language, code.value())
     if call.name in _WORDS.with_more_code:
         _more_code(walk, call, codes)
@@ -280,7 +298,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
             return
         walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
         return
-    host = make_host(walk, call, language, walk.judgement.project)
+    host = make_host(walk, call, language, walk.judgement.project, text=code.text)
     read_code(host, code.text, strings=True)
     walk.judgement.add(host.matches, call.argv, walk.span(call.argv))
 
@@ -291,8 +309,13 @@ def make_host(
     language: str,
     project: str,
     as_commands: Callable[[bool], AbstractContextManager[object]] = nullcontext,
+    *,
+    text: str = "",
 ) -> Host:
-    """What a reader of another language shows its findings to. `as_commands(starts)` is around each command that is run."""
+    """What a reader of another language shows its findings to. `as_commands(starts)` is around each command that is run.
+
+    `text` is the program's: what it writes may hold its strings.
+    """
 
     def shell(text: Value, stdin: Value | None) -> None:
         with walk.wrapped(call.name), as_commands(True):
@@ -307,7 +330,7 @@ def make_host(
         shell,
         argv,
         lambda name: walk.programs.known(name).follow is not None,
-        lambda path, fetched: walk.state.write(walk.path(path), unknown([Taint.NETWORK] if fetched else ())),
+        lambda path, fetched: walk.state.write(walk.path(path), Computed(text, _FETCHED if fetched else NO_TAINTS)),
         lambda name, value: walk.on_assign(name, Value(value)),
         walk.cwd,
         project,

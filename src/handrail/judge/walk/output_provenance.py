@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Sequence
 
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import absolute
-from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taint, Taints, Value, secret_taints, taints_of
+from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Computed, Taint, Taints, Value, secret_taints, taints_of
 from .script_files import here
 from .walk import Call, Walk
 
@@ -28,7 +28,20 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints |= check(walk, call)
     if Taint.ENDLESS in taints and ends(call.name, call.args):
         taints -= _ENDLESS
-    return Value(UNKNOWN, taints)
+    return computed(call, taints)
+
+
+def computed(call: Call, taints: Taints = NO_TAINTS) -> Value:
+    """What a program makes of its arguments: those with blanks may be in it, and what a substitution puts in."""
+    texts = [str(arg) for arg in call.args if " " in arg]
+    if isinstance(call.stdin, Computed):
+        texts.append(call.stdin.program)
+    return Computed(_RE.substitutes.sub(_lines, "\n".join(texts)), taints) if texts else Value(UNKNOWN, taints)
+
+
+def _lines(match: re.Match[str]) -> str:
+    parts = re.split(rf"(?<!\\){re.escape(match[1])}", match[0])
+    return "\n".join(parts).replace(f"\\{match[1]}", match[1])
 
 
 def ends(name: str, args: Sequence[Arg]) -> bool:

@@ -72,6 +72,7 @@ assign_new = script_programs.assign_new
 source_file = script_programs.source_file
 follow_files = script_programs.follow
 follow_place = settings_files.follow_place
+judge_settings = settings_files.judge_settings
 
 
 @functools.cache
@@ -143,7 +144,7 @@ def _follow_options(walk: Walk, call: Call) -> None:
         for arg, following in pairs:
             value = arg.like(arg[len(option) :].lstrip("=:")) if arg.startswith(option) and arg != option else None
             _load_file(walk, call, option_value(option, arg, following) or value)
-    if name in _PASS_OPTIONS_ON:
+    if name in _PASS_OPTIONS_ON or name.rstrip("0123456789.") in LANGUAGES:
         return
     for arg, following in pairs:
         value = _named_command(arg, following) if "=" in arg or (arg[:1] == "-" and len(arg) > _MIN_OPTION) else None

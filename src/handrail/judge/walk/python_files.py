@@ -35,6 +35,9 @@ def follow_python(walk: Walk, call: Call) -> None:
     _shadowing(
         walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if rest and not codes and module is None else cwd
     )
+    for path, content in list(walk.state.files.items()):
+        if path.endswith(".pth"):  # its lines with an import are run
+            judge_code(walk, call, Source(path, content.text, is_new=True), "python")
     if module is not None:
         _module(walk, call, str(module), rest, cwd)
     elif codes:

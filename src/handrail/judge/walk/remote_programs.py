@@ -92,6 +92,10 @@ def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -
         more, later = skip_options(command, letters, container.words)
         texts += [value for option, value in later if option in container.text.split() and value is not None]
         command = command[more:]
+    if not command and container.operands and (made := walk.known_file("Dockerfile")) is not None:
+        texts += [
+            Arg(re.sub(r'["\[\],]+', " ", line)) for line in re.findall(r"(?mi)^(?:CMD|ENTRYPOINT)\s+(.+)", made.text)
+        ]
     with walk.wrapped(call.name):
         if container.remote:
             with walk.elsewhere(), walk.subshell():

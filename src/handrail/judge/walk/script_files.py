@@ -15,7 +15,7 @@ from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
 from ..values.disk import DiskEntry, Source, Sources, absolute
-from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Taint, Value
+from ..values.word_values import UNKNOWN, Arg, Array, Computed, Either, OtherName, Taint, Value
 from .interpreters import make_host
 from .judgement import Judgement, Limit, Scope
 from .state import Held, State
@@ -63,6 +63,10 @@ def lookup(walk: Walk, path: str, *, runs: bool = True) -> Source | None:
     if isinstance(known, OtherName):
         return walk.sources.read(on_disk(walk, known.program) or known.program)
     if known is not None and known.text.strip() == UNKNOWN:
+        for option in known.options if isinstance(known, Either) else (known,):
+            if runs and isinstance(option, Computed):
+                written = Source(str(path), option.program, is_new=True)
+                walk.programs.judge_settings(walk, Call(posixpath.basename(path), [], None, Arg(path)), written)
         fetched = Taint.NETWORK in known.taints and walk.written_file(path) is known
         if runs and fetched and not _RE.compiled.search(path):
             walk.report("rce.download_to_shell", [path])

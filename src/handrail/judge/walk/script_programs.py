@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
-from urllib.parse import unquote
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, skip_options
 from ..values.data_files import Patterns, Words, read_tables
@@ -74,8 +73,6 @@ def follow_language(walk: Walk, call: Call) -> None:
     paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
     paths += map(Arg, _TABLES["startup"].get(language, "").split())
     for path in paths:
-        if path.startswith("data:"):
-            judge_code(walk, call, Source("-", unquote(path.partition(",")[2]), is_new=True), language)
         _follow_program(walk, call, language, str(path))
     assign_new(walk, [value for option, value in options if option == "--env-file" and value])
     for option, value in options:  # node's own test runner, and its `npm run`
@@ -126,7 +123,10 @@ def follow_console(walk: Walk, call: Call) -> None:
     included = [path for arg in call.args for path in _RE.includes.findall(arg)]
     for path in chain(filter(None, paths), included):  # more are included while they are read
         found = entry(walk, path)
-        if found is None or found.is_dir or found.size > _MAX_CONSOLE or walk.known_file(path) is not None:
+        if found is None or found.is_dir or found.size > _MAX_CONSOLE:
+            continue
+        if (known := walk.known_file(path)) is not None and path in paths:  # it was judged with that already
+            included += _RE.includes.findall(known.text)
             continue
         source = lookup(walk, path)
         if source is not None and not source.is_binary and source.is_whole:

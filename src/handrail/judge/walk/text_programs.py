@@ -225,7 +225,7 @@ def _vim(walk: Walk, call: Call) -> None:
                 walk.run_text(Value(match[1].replace("\\ ", " ")), None, "-c")
             line = rest.partition("|")[0]
             if match := _RE.vim_executes.match(line):
-                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
+                walk.run_text(Value(match[1] or UNKNOWN, arg.taints, arg.word), None, "-c")
             if match := _RE.vim_deletes.search(line):
                 walk.run([Arg("rm"), Arg("-r"), Arg(_vim_text(match[1]))], None, functions=False)
             if match := _RE.vim_system.search(line):
@@ -278,7 +278,7 @@ def _by_pattern(walk: Walk, call: Call) -> None:
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
             for match in pattern.finditer(text.text):
-                walk.run_text(Value(match[1], text.taints), None, "-c")
+                walk.run_text(Value(match[1], text.taints), unknown(), "-c")
 
 
 class Console(NamedTuple):

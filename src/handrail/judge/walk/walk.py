@@ -15,6 +15,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol
 
 from ..grammar import syntax
@@ -27,7 +28,7 @@ from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
 from ..values.data_files import Patterns, Words
-from ..values.disk import NO_HOMES, Sources
+from ..values.disk import NO_HOMES, Source, Sources
 from ..values.word_values import (
     EMPTY,
     NO_TAINTS,
@@ -122,6 +123,7 @@ class Programs(Protocol):
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None: ...
     def follow_files(self, walk: Walk, call: Call) -> None: ...
     def follow_place(self, walk: Walk, call: Call, text: str, *, everything: bool = True) -> None: ...
+    def judge_settings(self, walk: Walk, call: Call, source: Source) -> None: ...
     def assign_new(self, walk: Walk, paths: Iterable[str] = ()) -> None: ...
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool: ...
     def follow_variable(self, walk: Walk, name: str, value: Value) -> None: ...
@@ -469,6 +471,11 @@ class Walk:
         argv = self.expander.args(words)
         if argv and argv[0] in _WORDS.deleters:
             _mark_lists(argv)
+        if self.state.files and any(arg.glob for arg in argv):  # `*`, where a file is called `-rf`
+            names = [
+                Arg(name) for name in self.state.file_names if name[:1] == "-" and self.known_file(name) is not None
+            ]
+            argv[1:1] = [name for name in names if any(arg.glob and fnmatchcase(name, arg) for arg in argv)]
         if stdin is None:
             stdin = self.state.settings.get("&0")
         if node.redirects:
@@ -1008,6 +1015,10 @@ class Walk:
         if not self.state.files:
             return None
         found = self.written_file(path)
+        if found is None and _RE.globs.search(path):
+            pattern = self.path(path)
+            matching = [content for name, content in self.state.files.items() if fnmatchcase(name, pattern)]
+            found = either(matching) if matching else None
         return found if found is not None or not self.state.has_trees else self._in_tree(self.path(path))
 
     def written_file(self, path: str) -> Value | None:
