@@ -214,31 +214,12 @@ class HookSpecs:
     ) -> None:
         """No model answered a request."""
 
-    def pre_auxiliary_call(
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        provider: str,
-        aux_task: str,
-        request_messages: list[JsonDict],
-        message_count: int,
-    ) -> None:
+    def pre_auxiliary_call(self, session_id: str, platform: str, aux_task: str, request: JsonDict) -> None:
         """A model is about to be asked beside the conversation: `aux_task` is "compression" for a summary of it, "mcp" for the
         question of an MCP server, "plugin" for a plugin's own. Tools that ask a model are calls, and seen as such."""
 
-    def post_auxiliary_call(  # noqa: PLR0913  a hook has the arguments that it is documented with
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        provider: str,
-        aux_task: str,
-        response_model: str | None,
-        assistant_message: JsonDict | None,
-        api_duration: float,
-        usage: JsonDict | None,
-        error: str | None,
+    def post_auxiliary_call(
+        self, session_id: str, platform: str, aux_task: str, request: JsonDict, response: JsonDict, error: str | None
     ) -> None:
         """It has answered, or `error` says why not."""
 

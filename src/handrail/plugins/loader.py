@@ -96,7 +96,7 @@ class Plugins:
         self._authorship = Authorship()
         self._replaced: dict[str, ToolEntry] = {}
         registry.owner_of_caller = self._authorship.owner_of_caller
-        registry.may_override = self._may_override
+        registry.may_override = lambda plugin: plugin in settings and settings[plugin].allow_override
 
     def load(self, everything: Iterable[Found]) -> list[Plugin]:
         """Load what may be loaded, in this order. A plugin that fails is reported and does not affect the others."""
@@ -144,9 +144,6 @@ class Plugins:
     def unloaded(self) -> tuple[str, ...]:
         """Those whose contributions are missing until somebody trusts, enables or corrects them."""
         return tuple(each.name for each in self.found if each.state not in (State.LOADED, State.SHADOWED))
-
-    def _may_override(self, plugin: str) -> bool:
-        return plugin in self._settings and self._settings[plugin].allow_override
 
     def _load(self, plugin: Plugin, found: Found) -> None:
         earlier = self.get(plugin.name)
@@ -368,7 +365,8 @@ class Authorship:
             owner = self._owner(module)
             if owner:
                 return owner
-            known = known or _vouches(module)
+            is_go_between = module in _GO_BETWEENS or module.partition(".")[0] in sys.stdlib_module_names
+            known = known or bool(module and not is_go_between)
             frame = frame.f_back
         return "" if known else NOBODY
 
@@ -378,7 +376,3 @@ class Authorship:
                 return self._owners[module]
             module = module.rpartition(".")[0]
         return ""
-
-
-def _vouches(module: str) -> bool:
-    return bool(module) and module not in _GO_BETWEENS and module.partition(".")[0] not in sys.stdlib_module_names

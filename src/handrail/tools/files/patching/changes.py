@@ -297,7 +297,8 @@ class _UnifiedReader:
         self._at += 1
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            is_over = old_left <= 0 and new_left <= 0 if counted else self._starts_next()
+            is_next = self._starts_file() or line.startswith(("@@", "diff --git "))
+            is_over = old_left <= 0 and new_left <= 0 if counted else is_next
             if is_over and not line.startswith(_NO_NEWLINE):
                 break
             try:
@@ -314,9 +315,6 @@ class _UnifiedReader:
         if not counted:
             hunk.trim()
         self._section.hunks.append(hunk)
-
-    def _starts_next(self) -> bool:
-        return self._starts_file() or self._lines[self._at].startswith(("@@", "diff --git "))
 
 
 def _path_in(text: str) -> str | None:

@@ -287,7 +287,8 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
     starts = [start for start, _ in spans]
     if not starts:
         return None
-    places = _line_numbers(body, starts)
+    line_ends = [found.start() for found in re.finditer("\n", body)]
+    places = [bisect_left(line_ends, start) + 1 for start in starts]
     _check_one(places, replace_all=replace_all, path=path)
     ends = [0, *(end for _, end in spans)]
     kept = [body[end:start] for end, start in zip(ends, [*starts, len(body)], strict=True)]
@@ -367,8 +368,3 @@ def _edited(lines: Sequence[str], edits: Sequence[Edit]) -> list[str]:
         position = edit.end
     result += lines[position:]
     return result
-
-
-def _line_numbers(body: str, starts: Sequence[int]) -> list[int]:
-    ends = [found.start() for found in re.finditer("\n", body)]
-    return [bisect_left(ends, start) + 1 for start in starts]
