@@ -40,7 +40,7 @@ def test_a_server_whose_time_is_over_while_it_is_started_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the SDK takes longer to import than a server may take to connect. The server has started others by then."""
-    words = f"cat <&0 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; wait"
+    words = f"sh -c 'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec cat'; true"
     settings = McpServerConfig(command="sh", args=("-c", words))
     create = asyncio.create_subprocess_exec
 

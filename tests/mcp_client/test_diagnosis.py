@@ -38,8 +38,7 @@ def test_a_program_that_prints_no_messages(connect: Connect) -> None:
     assert "stdio mode" in problem
 
 
-def test_a_program_that_neither_answers_nor_ends(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handrail.mcp_client.stdio._EXIT_SECONDS", 0.2)
+def test_a_program_that_neither_answers_nor_ends(connect: Connect) -> None:
     silent = McpServerConfig(command="sleep", args=("100",), connect_timeout=0.5)
     assert connect(broken=silent, wait=0).reach("broken") == "it did not answer within 0.5 s"
 
