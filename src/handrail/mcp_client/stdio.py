@@ -42,12 +42,9 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class Watchdog:
-    """Ends the servers that we started if we are killed. One for all servers of a process; it is started with the first.
-
-    A small shell holds the other end of a pipe. It is told which process groups run; when the pipe closes, because we are
-    gone, it ends those that are left. (A parent-death signal would come when the thread that started the server ends, and
-    would reach only the first process of a server that starts others.)
-    """
+    """Ends the servers that we started if we are killed: a small shell, which is told the process groups that run, and ends them
+    when its pipe closes. (A parent-death signal would come when the thread that started the server ends, and would reach only
+    the first process of a server that starts others.)"""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -56,13 +53,9 @@ class Watchdog:
     def watch(self, group: int) -> None:
         with self._lock:
             if self._process is None:
+                words, unseen = ["/bin/sh", str(Path(__file__).with_name("watchdog.sh"))], subprocess.DEVNULL
                 self._process = subprocess.Popen(
-                    ["/bin/sh", str(Path(__file__).with_name("watchdog.sh"))],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    cwd="/",
+                    words, stdin=subprocess.PIPE, stdout=unseen, stderr=unseen, start_new_session=True, cwd="/"
                 )
             self._tell(f"+ {group}\n")
 
@@ -179,17 +172,10 @@ async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
     words = [settings.command, *settings.args]
     if launch is not None and _is_there(settings, env):  # otherwise the error is that of the program itself
         words = launch(settings.command, settings.args, settings.cwd)
+    how: Any = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
+    how |= {"env": env, "cwd": settings.cwd, "limit": _PIECE_BYTES}
     try:
-        child = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            cwd=settings.cwd,
-            start_new_session=True,
-            limit=_PIECE_BYTES,
-        )
+        child = await asyncio.create_subprocess_exec(*words, start_new_session=True, **how)
     except (OSError, ValueError) as error:
         raise ToolUnavailable(f"{settings.command} cannot be started: {_why_not(settings, error)}") from None
     return Process(child)

@@ -175,8 +175,7 @@ class Plugins:
         self.contributions.loaded.add(plugin.name)
 
     def _run_bounded(self, plugin: Plugin, api: PluginApi, files: PluginFiles) -> None:
-        """Import and start it on a worker, so that one that hangs is named and the others load. What it adds after its time is
-        over is not taken."""
+        """Import and start it on a worker, so that one that hangs is named. What it adds after its time is over is not taken."""
 
         def work() -> None:
             with self._authorship.loading(plugin.name):
@@ -273,14 +272,10 @@ def read_manifest(files: PluginFiles) -> Manifest:
         raise RegistrationError(
             f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
         )
-    return Manifest(
-        files.name,
-        str(found.get("version", "")),
-        str(found.get("description", "")) or _first_line(source),
-        _words(files.name, found, "requires_env"),
-        (*_words(files.name, found, "provides"), *_words(files.name, found, "provides_tools")),
-        _words(files.name, found, "requires_plugins"),
-    )
+    about = str(found.get("version", "")), str(found.get("description", "")) or _first_line(source)
+    keys = ("requires_env", "provides", "provides_tools", "requires_plugins")
+    variables, provides, tools, plugins = (_words(files.name, found, key) for key in keys)
+    return Manifest(files.name, *about, variables, (*provides, *tools), plugins)
 
 
 def _parsed(files: PluginFiles) -> dict[str, Any]:

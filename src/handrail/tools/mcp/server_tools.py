@@ -135,8 +135,7 @@ class McpTools:
         return "\n".join(quoted)[:_MAX_INSTRUCTIONS]
 
     def find(self, name: str) -> str:
-        """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
-        if there is no such server."""
+        """Connect to the server that a tool or toolset name belongs to, if any. Returns why it cannot be reached; else empty."""
         server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
         problem = self.reach(server) if server in self.connections.servers else ""
         return f"MCP server {server}: {problem}" if problem else ""

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import partial
 from typing import NamedTuple
 
 from ....errors import InvalidArguments, ToolError, ToolFailed
@@ -130,9 +131,8 @@ class Plan:
         elif change.action is Action.DELETE:
             self._delete(change)
         else:
-            self.edit(
-                change.path, lambda body: apply_hunks(body, change.hunks, path=change.path), move_to=change.move_to
-            )
+            make = partial(apply_hunks, hunks=change.hunks, path=change.path)
+            self.edit(change.path, make, move_to=change.move_to)
 
     def edit(self, path: str, make: Callable[[str], Applied], *, move_to: str | None = None) -> None:
         """Change the text of a file by `make`, and move it if `move_to` says so."""
@@ -161,9 +161,7 @@ class Plan:
     def _add(self, change: Change) -> None:
         resolved, file = self._file(change.path)
         if file.body is not None or (file.before is not None and not file.touched):
-            raise ToolFailed(
-                f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
-            )
+            raise ToolFailed(f"{shown(change.path)} cannot be added: it exists; update it. Nothing was written.")
         file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
         self.done.append(Done("add", resolved, diff=self.diff("", file.body, path=resolved)))
 
