@@ -40,7 +40,6 @@ from .tool_calls import Listener, Run, ToolCalls, ignore
 
 _NAME = "handrail"
 log = logging.getLogger(__name__)
-UNTRUSTED = "AGENTS.md and the like in %s are not used, as you have not trusted this folder; --trust-folder does that"
 
 
 class Agent:
@@ -131,13 +130,16 @@ class Agent:
     def _prompt(self, session_id: str, identity: str, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
         app, where = self.app, self._where(session_id)
         known = {"memory": self._memory.as_text()}
+        skills = Library(app.config.skills).all()
         if "skill_view" in app.toolsets.select(toolsets, without):  # it can read them
-            known["skills"] = skills_prompt(Library(app.config.skills))
+            known["skills"] = skills_prompt(skills)
         if app.mcp is not None:
             known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
         trusted = FolderTrust(where.folder, app.config.home).is_trusted()
-        if not trusted and not self.lineage.depth and any(project_files(where.folder)):
-            log.warning(UNTRUSTED, where.folder)
+        if not self.lineage.depth:
+            unused = [] if trusted else [f"{path} (--trust-folder)" for path, _ in project_files(where.folder)]
+            waiting = [each.name for each in skills if each.waits]
+            app.warn_untrusted(*unused, *(f"the skill {name} (`handrail skills trust {name}`)" for name in waiting))
         return assemble(standard_parts(where, identity=identity, is_trusted=trusted, **known))
 
     def _place_commands(self, session_id: str, environment: Mapping[str, Any]) -> None:
