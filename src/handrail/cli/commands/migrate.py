@@ -385,8 +385,7 @@ def _plugins(folder: Path, theirs: JsonDict, app: Handrail) -> Iterator[Item]:
             copy = partial(shutil.copytree, files[name], target, ignore=shutil.ignore_patterns(".git", "__pycache__"))
             note = f"not loaded until you look at it and `handrail plugins trust {target.name}`{then}"
             yield Item(what, TAKEN, note, copy)
-    entries = _mapping(entries)
-    for name, given in entries.items():
+    for name, given in (entries := _mapping(entries)).items():
         if own := _mapping(given).pop("settings", None):
             yield _setting(f"plugins.entries.{name}.settings", f"plugins.{Path(name).name}.settings", own, file, app)
     for key in _flat(entries):
