@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from handrail.mcp_client.connection import State
 from handrail.mcp_client.server_config import Server
+from handrail.mcp_client.stdio import Watchdog, stdio_transport
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.services import McpServerConfig
 
-from ..support import wait_until
+from ..support import PATIENCE_SECONDS, wait_until
 from .conftest import SCRIPTS, Connect, has_ended, hostile, script
 
 
@@ -31,6 +34,37 @@ def test_a_server_that_was_killed_is_there_for_the_next_call(connect: Connect, r
     wait_until(lambda: has_ended(first))
     second = int(content(runtime.handle("mcp__plain__go", {})))
     assert second != first
+
+
+def test_a_server_whose_time_is_over_while_it_is_started_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the SDK takes longer to import than a server may take to connect. The server has started others by then."""
+    words = f"sh -c 'echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec cat'; true"
+    settings = McpServerConfig(command="sh", args=("-c", words))
+    create = asyncio.create_subprocess_exec
+
+    async def enter() -> None:
+        async with stdio_transport(settings, watchdog=Watchdog(), started=lambda _: None, ended=lambda: None):
+            await asyncio.Event().wait()
+
+    async def cancelled() -> None:
+        entering = asyncio.ensure_future(enter())
+
+        def cancel() -> None:
+            wait_until((tmp_path / "pid").exists)  # in the loop, as an import is
+            entering.cancel()
+
+        async def create_and_cancel(*words: str, **how: Any) -> Any:
+            asyncio.get_running_loop().call_soon(cancel)  # the program runs by then, and its pipes are not connected
+            return await create(*words, **how)
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", create_and_cancel)
+        _, late = await asyncio.wait({entering}, timeout=PATIENCE_SECONDS)
+        assert not late
+
+    asyncio.run(cancelled())
+    assert has_ended(int((tmp_path / "pid").read_text()))
 
 
 def test_an_idle_server_is_parked_and_comes_back(connect: Connect, runtime: Runtime) -> None:

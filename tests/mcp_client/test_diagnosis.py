@@ -38,6 +38,11 @@ def test_a_program_that_prints_no_messages(connect: Connect) -> None:
     assert "stdio mode" in problem
 
 
+def test_a_program_that_neither_answers_nor_ends(connect: Connect) -> None:
+    silent = McpServerConfig(command="sleep", args=("100",), connect_timeout=0.5)
+    assert connect(broken=silent, wait=0).reach("broken") == "it did not answer within 0.5 s"
+
+
 def test_what_it_prints_is_said_before_its_time_is_over(connect: Connect) -> None:
     """The doctor and the list wait for less long than a connection may take; what it logs does not hide it."""
     noisy = McpServerConfig(command="sh", args=("-c", "echo loading >&2; echo Listening on 3000; cat >/dev/null"))

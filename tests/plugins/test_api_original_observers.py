@@ -223,8 +223,10 @@ def test_questions_to_a_model_beside_the_conversation_are_observed(bench: Bench,
             agent.session_id,
             "telegram",
         )
-    assert "first" in told["request_messages"][-1]["content"]
-    assert (answered["assistant_message"]["content"], answered["error"]) == ("what was said", None)
+    assert (told["model"], told["message_count"]) == ("ScriptedModel", 2)
+    assert "first" in told["request"]["messages"][-1]["content"]
+    assert (answered["response"]["message"]["content"], answered["error"]) == ("what was said", None)
+    assert answered["usage"]["input_tokens"] == 0
 
 
 def test_a_question_beside_the_conversation_that_fails_is_observed_too(bench: Bench) -> None:
@@ -234,7 +236,7 @@ def test_a_question_beside_the_conversation_that_fails_is_observed_too(bench: Be
         asyncio.run(ask([{"role": "user", "content": "hi"}]))
     bench.hooks.wait_for_observers()
     ((_, kwargs),) = plugin.seen
-    assert (kwargs["aux_task"], kwargs["assistant_message"]) == ("mcp", None)
+    assert (kwargs["aux_task"], kwargs["response_model"]) == ("mcp", None)
     assert "script is over" in kwargs["error"]
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any, NamedTuple, TypeVar
 
@@ -109,6 +110,8 @@ class Connection:
     async def run(self) -> None:
         """Keep the server connected until `close`."""
         try:
+            # It imports the SDK, which may take seconds: they are not the server's, and other servers answer meanwhile.
+            self._extension = (await asyncio.to_thread(import_module, f"{__package__}.tasks")).TaskExtension
             while not self._closing.is_set():
                 await self._once()
                 if self.state is State.PARKED:
@@ -157,8 +160,6 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[mcp.Client]:
-        from .tasks import TaskExtension  # imports the SDK
-
         settings = expanded(self.server.settings)
         callbacks = self._requests.callbacks(self.server.name, settings)
         client = mcp.Client(
@@ -167,7 +168,7 @@ class Connection:
             message_handler=self._on_message,
             client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            extensions=[TaskExtension(callbacks, self._reconnected)],
+            extensions=[self._extension(callbacks, self._reconnected)],
             **callbacks,
         )
         async with client:
@@ -184,10 +185,8 @@ class Connection:
                 launch=self._launch,
             )
         logins = Logins(self._browse, partial(setattr, self, "_no_login"))
-        refused, answered = partial(setattr, self, "_rejected"), partial(setattr, self, "_answer")
-        return http_transport(
-            self.server, settings, logins, refused=refused, answered=answered, why_denied=self._why_denied
-        )
+        notes: Any = {"refused": partial(setattr, self, "_rejected"), "answered": partial(setattr, self, "_answer")}
+        return http_transport(self.server, settings, logins, why_denied=self._why_denied, **notes)
 
     async def _stay(self, client: mcp.Client) -> bool:
         """Wait until the connection is lost, or has been idle for too long: then True."""
@@ -214,11 +213,7 @@ class Connection:
                 self.offer = await list_offer(client, self.server.settings)
                 await self._publish(self.server, self.offer)
         except Exception as error:  # noqa: BLE001  the previous list stays valid
-            log.warning(
-                "MCP server %s changed its tool list, but the new one cannot be read: %s",
-                self.server.name,
-                self._text(error),
-            )
+            log.warning("the new tool list of MCP server %s cannot be read: %s", self.server.name, self._text(error))
 
     async def _listen(self, client: mcp.Client) -> None:
         with contextlib.suppress(Exception):  # a server need not offer it
@@ -245,8 +240,7 @@ class Connection:
             await _first_of(self._closing, self._wanted, timeout=pause)
 
     async def use(self, work: Callable[[mcp.Client], Awaitable[T]]) -> T:
-        """Do something with the server, once: nothing is sent again to a server that died, unless it says that it knows nothing
-        of it."""
+        """Do something with the server, once: nothing is sent again to one that died, unless it says that it knows nothing."""
         limit = self.server.settings.timeout
         self._in_flight += 1
         try:

@@ -35,20 +35,16 @@ async def http_transport(
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
+    made = partial(_client, settings, refused, answered, why_denied)
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
-            factory = partial(_client, settings, refused, answered, why_denied)
-            transport = sse.sse_client(
-                settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
-            )
+            more: Any = {"timeout": settings.connect_timeout, "httpx_client_factory": made}
+            transport = sse.sse_client(settings.url, headers=headers, auth=auth, **more)
         else:
-            client = await stack.enter_async_context(
-                _client(settings, refused, answered, why_denied, headers=headers, timeout=timeout, auth=auth)
-            )
-            transport = streamable_http.streamable_http_client(
-                settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
-            )
+            client = await stack.enter_async_context(made(headers=headers, timeout=timeout, auth=auth))
+            more = {"http_client": client, "max_sse_event_size": settings.max_message_bytes}
+            transport = streamable_http.streamable_http_client(settings.url, **more)
         yield await stack.enter_async_context(transport)
 
 
@@ -94,10 +90,8 @@ def _client(
             response.stream = Limited(response.stream, pieces)
             return response
 
-    headers = {**(headers or {}), "Accept-Encoding": "identity"}
-    return httpx2.AsyncClient(
-        transport=Transport(verify=True if tls is None else tls), headers=headers, timeout=timeout, auth=auth
-    )
+    headers, transport = {**(headers or {}), "Accept-Encoding": "identity"}, Transport(verify=tls or True)
+    return httpx2.AsyncClient(transport=transport, headers=headers, timeout=timeout, auth=auth)
 
 
 def _tls(settings: McpServerConfig) -> ssl.SSLContext | None:

@@ -110,9 +110,10 @@ class McpConnections:
         except RuntimeError:  # the loop is closed
             coroutine.close()
             raise
+        forget = context.cancel.on_cancel(future.cancel)
+        future.add_done_callback(lambda _: forget())
         if asyncio._get_running_loop() is not None:
             return _awaited(future, context)
-        forget = context.cancel.on_cancel(future.cancel)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
@@ -120,8 +121,6 @@ class McpConnections:
         except BaseException:  # Ctrl-C stops the call too; a call that has ended is not affected
             future.cancel()
             raise
-        finally:
-            forget()
 
     async def _use(self, name: str, work: Callable[[mcp.Client], Awaitable[T]], caller: Caller) -> T:
         connection = self._connections.get(name)
@@ -166,15 +165,12 @@ class McpConnections:
 
 
 async def _awaited(future: concurrent.futures.Future[T], context: ToolContext) -> T:
-    forget = context.cancel.on_cancel(future.cancel)
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         if context.cancel.cancelled:
             raise context.cancel.error() from None
         raise
-    finally:
-        forget()
 
 
 def check_installed() -> None:

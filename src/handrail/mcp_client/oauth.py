@@ -198,7 +198,7 @@ async def _own_login(settings: McpServerConfig, login: Login, known: JsonDict) -
     """A login of this program itself, without a user."""
     storage = _Storage(login, known)
     known.setdefault("port", 0)
-    issuer = settings.issuer or None
+    issuer, who = settings.issuer or None, (settings.url, storage, settings.client_id)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the issuer is the user's choice
         if settings.client_key:
@@ -206,19 +206,12 @@ async def _own_login(settings: McpServerConfig, login: Login, known: JsonDict) -
                 key = await asyncio.to_thread(Path(settings.client_key).read_text)
             except (OSError, ValueError) as error:
                 raise ConfigError(f"cannot be read: {error}", path=settings.client_key) from None
-            signed = credentials.SignedJWTParameters(
-                issuer=settings.client_id,
-                subject=settings.client_id,
-                signing_key=key,
-                signing_algorithm=_algorithm(key),
-            )
-            provider: Any = credentials.PrivateKeyJWTOAuthProvider(
-                settings.url, storage, settings.client_id, signed.create_assertion_provider(), issuer=issuer
-            )
+            how = {"signing_key": key, "signing_algorithm": _algorithm(key)}
+            signed = credentials.SignedJWTParameters(issuer=settings.client_id, subject=settings.client_id, **how)
+            prove = signed.create_assertion_provider()
+            provider: Any = credentials.PrivateKeyJWTOAuthProvider(*who, prove, issuer=issuer)
         else:
-            provider = credentials.ClientCredentialsOAuthProvider(
-                settings.url, storage, settings.client_id, settings.client_secret, issuer=issuer
-            )
+            provider = credentials.ClientCredentialsOAuthProvider(*who, settings.client_secret, issuer=issuer)
     storage.context = provider.context
     return provider
 

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
     import mcp
 else:
-    anyio, httpx2, mcp, mcp_types, pydantic, pydantic_core = map(
-        lazy_import, ("anyio", "httpx2", "mcp", "mcp_types", "pydantic", "pydantic_core")
-    )
-    client_auth, sse, streamable_http = map(
-        lazy_import, ("mcp.client.auth", "mcp.client.sse", "mcp.client.streamable_http")
-    )
+    anyio, httpx2, mcp = map(lazy_import, ("anyio", "httpx2", "mcp"))
+    mcp_types, pydantic, pydantic_core = map(lazy_import, ("mcp_types", "pydantic", "pydantic_core"))
+    client_auth, sse = map(lazy_import, ("mcp.client.auth", "mcp.client.sse"))
+    streamable_http = lazy_import("mcp.client.streamable_http")
     auth, exceptions, messages = map(lazy_import, ("mcp.shared.auth", "mcp.shared.exceptions", "mcp.shared.message"))
     credentials = lazy_import("mcp.client.auth.extensions.client_credentials")
     revisions = lazy_import("mcp_types.version")

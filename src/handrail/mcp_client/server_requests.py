@@ -285,6 +285,5 @@ def _asker_of(person: Person | None) -> Callable[[str, list[str]], str | None] |
 
 async def _roots(folders: tuple[str, ...]) -> Any:
     paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
-    return mcp_types.ListRootsResult(
-        roots=[mcp_types.Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths]
-    )
+    roots = [{"uri": path.as_uri(), "name": path.name} for path in paths]
+    return mcp_types.ListRootsResult.model_validate({"roots": roots})

@@ -14,15 +14,16 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..base.own_process import MARKER
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
 from .sdk import anyio, mcp_types, messages, pydantic_core
 
+T = TypeVar("T")
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
@@ -41,12 +42,9 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class Watchdog:
-    """Ends the servers that we started if we are killed. One for all servers of a process; it is started with the first.
-
-    A small shell holds the other end of a pipe. It is told which process groups run; when the pipe closes, because we are
-    gone, it ends those that are left. (A parent-death signal would come when the thread that started the server ends, and
-    would reach only the first process of a server that starts others.)
-    """
+    """Ends the servers that we started if we are killed: a small shell, which is told the process groups that run, and ends them
+    when its pipe closes. (A parent-death signal would come when the thread that started the server ends, and would reach only
+    the first process of a server that starts others.)"""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,13 +53,9 @@ class Watchdog:
     def watch(self, group: int) -> None:
         with self._lock:
             if self._process is None:
+                words, unseen = ["/bin/sh", str(Path(__file__).with_name("watchdog.sh"))], subprocess.DEVNULL
                 self._process = subprocess.Popen(
-                    ["/bin/sh", str(Path(__file__).with_name("watchdog.sh"))],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                    cwd="/",
+                    words, stdin=subprocess.PIPE, stdout=unseen, stderr=unseen, start_new_session=True, cwd="/"
                 )
             self._tell(f"+ {group}\n")
 
@@ -125,7 +119,9 @@ async def stdio_transport(
     launch: Launch | None = None,
 ) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on. `ended` is called when the server's output closes."""
-    process = await _start(settings, launch)
+    # A child that is not quite started cannot be cancelled: asyncio would wait for its pipes without end.
+    with anyio.CancelScope(shield=True):
+        process = await _to_its_end(_start(settings, launch), undo=stop)
     watchdog.watch(process.child.pid)
     started(process)
     incoming, read_stream = anyio.create_memory_object_stream[Any](64)
@@ -155,16 +151,20 @@ async def stdio_transport(
             await _to_its_end(clean_up())
 
 
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish even if cancelled, then raise: a half-stopped server must not be left behind."""
+async def _to_its_end(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[object]] | None = None) -> T:
+    """Finish even if cancelled, then undo it and raise: a half-started or half-stopped server must not be left behind."""
     task, cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             cancelled = True
+    result = task.result()
     if cancelled:
+        if undo is not None:
+            await undo(result)
         raise asyncio.CancelledError
+    return result
 
 
 async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
@@ -172,17 +172,10 @@ async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
     words = [settings.command, *settings.args]
     if launch is not None and _is_there(settings, env):  # otherwise the error is that of the program itself
         words = launch(settings.command, settings.args, settings.cwd)
+    how: Any = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
+    how |= {"env": env, "cwd": settings.cwd, "limit": _PIECE_BYTES}
     try:
-        child = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            cwd=settings.cwd,
-            start_new_session=True,
-            limit=_PIECE_BYTES,
-        )
+        child = await asyncio.create_subprocess_exec(*words, start_new_session=True, **how)
     except (OSError, ValueError) as error:
         raise ToolUnavailable(f"{settings.command} cannot be started: {_why_not(settings, error)}") from None
     return Process(child)
@@ -240,12 +233,10 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
 
 async def _wait_for_exit(process: Process) -> None:
     """A server's output closes a moment before its last error output and its exit code are known."""
-    end = asyncio.get_running_loop().time() + _EXIT_CODE_SECONDS
     child = process.child
-    while child.returncode is None or (child.stderr is not None and not child.stderr.at_eof()):
-        if process.stopping or asyncio.get_running_loop().time() > end:
-            return
-        await asyncio.sleep(0.005)
+    assert child.stderr is not None
+    ended = child.stderr.at_eof
+    await _until(lambda: process.stopping or (child.returncode is not None and ended()), _EXIT_CODE_SECONDS)
 
 
 def _for_session(message: Any) -> Any:
@@ -300,21 +291,20 @@ async def stop(process: Process) -> None:
     if child.stdin is not None:
         child.stdin.close()
     for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
-        if await _has_ended(child, wait_seconds):
+        if await _until(lambda: child.returncode is not None, wait_seconds):  # `wait` waits for the pipes too
             break
         _signal_group(child.pid, sign)
     # Its children may live on in its group, whose number stays reserved while one of them lives.
     _signal_group(child.pid, signal.SIGKILL)
-    await _has_ended(child, _TERM_SECONDS)
+    await _until(lambda: child.returncode is not None, _TERM_SECONDS)
     transport = getattr(child, "_transport", None)
     if transport is not None:  # a grandchild may hold the pipes open
         transport.close()
 
 
-async def _has_ended(child: asyncio.subprocess.Process, seconds: float) -> bool:
-    """By its exit code: `wait` waits for the pipes too."""
+async def _until(is_over: Callable[[], bool], seconds: float) -> bool:
     end = asyncio.get_running_loop().time() + seconds
-    while child.returncode is None:
+    while not is_over():
         if asyncio.get_running_loop().time() > end:
             return False
         await asyncio.sleep(0.005)

@@ -80,10 +80,7 @@ async def list_offer(client: mcp.Client, settings: McpServerConfig) -> Offer:
 
 
 async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:
-    """Whether one of the lists has an entry: many servers have the capability and an empty list.
-
-    A server that does not answer in time counts as yes.
-    """
+    """Whether one of the lists has an entry: many servers have the capability only. No answer in time counts as yes."""
     if capability is None:
         return False
     try:

@@ -191,8 +191,7 @@ class PluginApi:
         handler_fn: Callable[[Any], Any] | None = None,
         description: str = "",
     ) -> None:
-        """Add a command of `handrail` as plugins of Hermes Agent do: `setup_fn` describes its arguments to argparse, and the
-        handler gets them."""
+        """Add a command of `handrail` as plugins of Hermes Agent do: `setup_fn` describes to argparse what the handler gets."""
 
         def add_to(app: Any) -> None:
             from argparse import ArgumentParser  # of a command line, which has loaded both
@@ -321,9 +320,8 @@ class PluginApi:
         self, name: str, *, description: str, tools: tuple[str, ...] = (), includes: tuple[str, ...] = ()
     ) -> None:
         """Add a named bundle of tools."""
-        self._contribute(
-            "toolsets", name, ToolsetConfig(description=description, tools=tuple(tools), includes=tuple(includes))
-        )
+        bundle = ToolsetConfig(description=description, tools=tuple(tools), includes=tuple(includes))
+        self._contribute("toolsets", name, bundle)
 
     def environment(self, name: str, backend: Any) -> None:
         """Add a place where commands can run: a class with `name` and `from_settings`, like a built-in backend."""

@@ -62,9 +62,7 @@ class Completions:
     ) -> Completion:
         """One answer to a conversation. Raises ValueError, PermissionError, ModelError and TimeoutError."""
         if refused := sorted(name for name, value in overrides.items() if value is not None):
-            raise PermissionError(
-                f"plugin {self._plugin} may not set {', '.join(refused)}: it asks your model as it is"
-            )
+            raise PermissionError(f"plugin {self._plugin} may not set {', '.join(refused)}: it asks your model")
         if not messages:
             raise ValueError("there is nothing to ask: give messages")
         options = {"temperature": temperature, "max_tokens": max_tokens}

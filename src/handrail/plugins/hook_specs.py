@@ -50,6 +50,7 @@ class Change:
     args: JsonDict
 
 
+Messages = list[JsonDict]  # as in OpenAI's API
 Verdict = Block | Ask | Change | Mapping[str, Any] | None
 
 
@@ -145,13 +146,7 @@ class HookSpecs:
         """No more turns follow: the last chance to keep something of the session."""
 
     def pre_llm_call(
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        user_message: str,
-        messages: list[JsonDict],
-        is_first_turn: bool,
+        self, session_id: str, model: str, platform: str, user_message: str, messages: Messages, is_first_turn: bool
     ) -> str | None:
         """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
@@ -162,36 +157,22 @@ class HookSpecs:
         platform: str,
         user_message: str,
         answer: str,
-        messages: list[JsonDict],
+        messages: Messages,
         usage: JsonDict,
     ) -> None:
         """After a turn: the model's final answer, the conversation, and the tokens used."""
 
     def pre_verify(
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        attempt: int,
-        final_response: str,
-        changed_paths: list[str],
-        coding: bool,
+        self, session_id: str, model: str, platform: str, attempt: int, final_response: str, changed_paths: list[str]
     ) -> Mapping[str, Any] | None:
         """The model wants to end a turn in which files were changed. Return `{"action": "continue", "message": ...}` to have it
-        go on with that message. `attempt` counts these from 0; the third is the last. `coding` is always true."""
+        go on with that message. `attempt` counts these from 0; the third is the last."""
 
     def transform_llm_output(self, session_id: str, model: str, platform: str, response_text: str) -> str | None:
         """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
 
     def pre_api_request(
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        provider: str,
-        api_call_count: int,
-        request_messages: list[JsonDict],
-        message_count: int,
+        self, session_id: str, model: str, platform: str, provider: str, api_call_count: int, request_messages: Messages
     ) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
@@ -214,31 +195,12 @@ class HookSpecs:
     ) -> None:
         """No model answered a request."""
 
-    def pre_auxiliary_call(
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        provider: str,
-        aux_task: str,
-        request_messages: list[JsonDict],
-        message_count: int,
-    ) -> None:
+    def pre_auxiliary_call(self, session_id: str, platform: str, aux_task: str, request: JsonDict) -> None:
         """A model is about to be asked beside the conversation: `aux_task` is "compression" for a summary of it, "mcp" for the
         question of an MCP server, "plugin" for a plugin's own. Tools that ask a model are calls, and seen as such."""
 
-    def post_auxiliary_call(  # noqa: PLR0913  a hook has the arguments that it is documented with
-        self,
-        session_id: str,
-        model: str,
-        platform: str,
-        provider: str,
-        aux_task: str,
-        response_model: str | None,
-        assistant_message: JsonDict | None,
-        api_duration: float,
-        usage: JsonDict | None,
-        error: str | None,
+    def post_auxiliary_call(
+        self, session_id: str, platform: str, aux_task: str, request: JsonDict, response: JsonDict, error: str | None
     ) -> None:
         """It has answered, or `error` says why not."""
 

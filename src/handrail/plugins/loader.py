@@ -96,7 +96,7 @@ class Plugins:
         self._authorship = Authorship()
         self._replaced: dict[str, ToolEntry] = {}
         registry.owner_of_caller = self._authorship.owner_of_caller
-        registry.may_override = self._may_override
+        registry.may_override = lambda plugin: plugin in settings and settings[plugin].allow_override
 
     def load(self, everything: Iterable[Found]) -> list[Plugin]:
         """Load what may be loaded, in this order. A plugin that fails is reported and does not affect the others."""
@@ -150,9 +150,6 @@ class Plugins:
         """The project's own plugins that wait until you trust them as they are now."""
         return [each.name for each in self.found if each.state is State.UNTRUSTED and each.source is Source.PROJECT]
 
-    def _may_override(self, plugin: str) -> bool:
-        return plugin in self._settings and self._settings[plugin].allow_override
-
     def _load(self, plugin: Plugin, found: Found) -> None:
         earlier = self.get(plugin.name)
         if earlier is not plugin and earlier is not None:
@@ -183,8 +180,7 @@ class Plugins:
         self.contributions.loaded.add(plugin.name)
 
     def _run_bounded(self, plugin: Plugin, api: PluginApi, files: PluginFiles) -> None:
-        """Import and start it on a worker, so that one that hangs is named and the others load. What it adds after its time is
-        over is not taken."""
+        """Import and start it on a worker, so that one that hangs is named. What it adds after its time is over is not taken."""
 
         def work() -> None:
             with self._authorship.loading(plugin.name):
@@ -281,14 +277,10 @@ def read_manifest(files: PluginFiles) -> Manifest:
         raise RegistrationError(
             f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
         )
-    return Manifest(
-        files.name,
-        str(found.get("version", "")),
-        str(found.get("description", "")) or _first_line(source),
-        _words(files.name, found, "requires_env"),
-        (*_words(files.name, found, "provides"), *_words(files.name, found, "provides_tools")),
-        _words(files.name, found, "requires_plugins"),
-    )
+    about = str(found.get("version", "")), str(found.get("description", "")) or _first_line(source)
+    keys = ("requires_env", "provides", "provides_tools", "requires_plugins")
+    variables, provides, tools, plugins = (_words(files.name, found, key) for key in keys)
+    return Manifest(files.name, *about, variables, (*provides, *tools), plugins)
 
 
 def _parsed(files: PluginFiles) -> dict[str, Any]:
@@ -373,7 +365,8 @@ class Authorship:
             owner = self._owner(module)
             if owner:
                 return owner
-            known = known or _vouches(module)
+            is_go_between = module in _GO_BETWEENS or module.partition(".")[0] in sys.stdlib_module_names
+            known = known or bool(module and not is_go_between)
             frame = frame.f_back
         return "" if known else NOBODY
 
@@ -383,7 +376,3 @@ class Authorship:
                 return self._owners[module]
             module = module.rpartition(".")[0]
         return ""
-
-
-def _vouches(module: str) -> bool:
-    return bool(module) and module not in _GO_BETWEENS and module.partition(".")[0] not in sys.stdlib_module_names

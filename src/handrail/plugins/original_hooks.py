@@ -101,5 +101,6 @@ def _value(name: str, payload: Mapping[str, Any]) -> Any:
         return [payload.get("rule_key")]
     if name == "parent_session_id" and "child_session_id" not in payload:
         return None  # its own session is not its parent
-    value = payload.get(name, payload.get(original_hooks()["names"].get(name)))
+    parts = {**(payload.get("request") or {}), **(payload.get("response") or {})}  # of an auxiliary call
+    value = payload.get(name, payload.get(original_hooks()["names"].get(name), parts.get(name)))
     return "" if value is None and name in ("task_id", "session_id") else value

@@ -156,7 +156,7 @@ def test_fallbacks_platforms_plugins_and_skills_of_jobs_are_taken_as_far_as_they
     assert config.plugins["extra"].settings == {"endpoint": "https://example.com"}
     assert not config.mcp_servers["quiet"].enabled, "theirs is YAML 1.1"
     assert "left out" in rows["hooks/"]
-    assert "handrail plugins trust extra" in rows["plugin extra"]
+    assert "handrail plugins trust extra`; then add its toolset" in rows["plugin extra"]
     assert all("left out it is switched off there" in rows[f"plugin {each}"] for each in ("noisy", "group/inner"))
     assert "left out it is a part of Hermes Agent" in rows["plugin builtin"]
     assert "left out" in rows["plugins.entries.extra.allow_tool_override"]

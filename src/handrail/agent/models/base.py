@@ -121,18 +121,24 @@ async def whole_answer(
 async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
     """An answer beside the conversation, for the `task`. `hook` calls those who observe it. Raises ModelError."""
     model, began = requests.models[0], time.time()
-    about = {"aux_task": task, "model": model.name, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
-    hook("pre_auxiliary_call", **about, request_messages=list(messages), message_count=len(messages))
-    result: JsonDict = {"response_model": None, "assistant_message": None, "usage": None, "error": None}
+    request = {
+        "model": model.name,
+        "provider": getattr(model, "provider", DEFAULT_PROVIDER),
+        "messages": list(messages),
+    }
+    about: JsonDict = {"aux_task": task, "request": {**request, "message_count": len(messages)}}
+    hook("pre_auxiliary_call", **about)
+    about |= {"response": {}, "error": None}
     try:
         answer = await whole_answer(requests.ask(messages, []))
-        result |= {"response_model": answer.model, "assistant_message": answer.message, "usage": answer.usage._asdict()}
+        about["response"] = {"response_model": answer.model, "message": answer.message, "usage": answer.usage._asdict()}
         return answer
     except BaseException as error:
-        result["error"] = str(error) or type(error).__name__
+        about["error"] = str(error) or type(error).__name__
         raise
     finally:
-        hook("post_auxiliary_call", **about, **result, api_duration=time.time() - began)
+        about["response"]["api_duration"] = time.time() - began
+        hook("post_auxiliary_call", **about)
 
 
 class PartialAnswer:

@@ -179,8 +179,7 @@ def trust(name: TrustName = None) -> None:
     path = project_mcp_file()
     if path is None:
         refuse("there is no .mcp.json here")
-    count = trust_project(path)
-    emit(f"{path} is trusted as it is now: {count} servers")
+    emit(f"{path} is trusted as it is now: {trust_project(path)} servers")
 
 
 @cli.command()

@@ -50,24 +50,14 @@ from ..runtime import open_runtime
 
 cli = options.new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
-# Taken over in another way, or how it is here anyway: a login is offered where a server wants one, and calls run in parallel.
-_SERVER_DONE = ("transport", "ssl_verify", "client_cert", "auth", "supports_parallel_tool_calls")
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
 _SWITCH = re.compile("(?i:yes|no|on|off)$")  # true and false in YAML 1.1, which they write
-# Our names of their settings; and by section, why the others are left out.
-_TABLE, _WHY = (
-    json.loads(Path(__file__).parents[1].joinpath(f"hermes_{name}.json").read_text("utf-8"))
-    for name in ("settings", "left_out")
-)
-_RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
-_HOOK_KEYS = {"fail_closed": "policy", "failClosed": "policy"}
-_NOT_READ = {
-    "SOUL.md": "the agent has no character here; put instructions into the AGENTS.md of your project",
-    "hooks/": "these are for events of its gateway only; a plugin with hooks does the same everywhere",
-}
-_LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
-_WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
+# What is known of theirs: our names of `settings`, why other sections and `files` are `left_out`, the `lists` among ours, the
+# toolsets that are the `whole` choice, what holds for `servers_anyway`, and other `values` and `hook_keys`.
+_THEIRS: JsonDict = json.loads(Path(__file__).parents[1].joinpath("hermes.json").read_text("utf-8"))
+_TABLE: dict[str, str] = _THEIRS["settings"]
+_WHOLE = {*_THEIRS["whole"]}
 Folder = Annotated[Path | None, argument("[FOLDER]", "Its folder; default: HERMES_HOME, or ~/.hermes.")]
 Yes = Annotated[bool, option("--yes", "Do not ask.")]
 
@@ -97,10 +87,10 @@ def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = Fals
         refuse(f"{folder} is not a folder; give the one that Hermes Agent keeps its files in")
     app = open_runtime(asks=False)
     theirs, problem = _config(folder)
-    plugins = [*_plugins(folder, theirs.get("plugins"), app)]
+    plugins = [*_plugins(folder, theirs, app)]
     found = [*_settings(folder, app, theirs), *_memory(folder, app), *_skills(folder), *_jobs(folder, app), *plugins]
     found = [Item("config.yaml", LEFT_OUT, problem), *found] if problem else found
-    found += [Item(each, LEFT_OUT, why) for each, why in _NOT_READ.items() if (folder / each).exists()]
+    found += [Item(each, LEFT_OUT, why) for each, why in _THEIRS["files"].items() if (folder / each).exists()]
     if not found:
         refuse(f"{folder} has nothing to take over", ExitCode.OK)
     rows = [[visible(each.what), each.state, visible(each.note.partition("\n")[0])] for each in found]
@@ -135,21 +125,20 @@ def _config(folder: Path) -> tuple[JsonDict, str]:
 
 
 def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
-    servers, file = theirs.pop("mcp_servers", None), ConfigFile()
-    listed = [_server(str(name), given, file) for name, given in servers.items()] if isinstance(servers, dict) else []
+    servers, file = _mapping(theirs.pop("mcp_servers", None)), ConfigFile()
+    listed = [_server(str(name), given, file) for name, given in servers.items()]
     # There, the servers' tools go with any toolset.
     bundles = dict.fromkeys(f"mcp-{here}" for here, item in listed if item.take is not None)
     app.toolsets.expected |= bundles.keys()
     app.toolsets.unloaded = ()  # what is not known is not taken over
     yield from _fallbacks(theirs)
-    if isinstance(platforms := theirs.pop("platform_toolsets", None), dict):
-        theirs["toolsets"] = platforms.pop("cli", None) or theirs.get("toolsets")
-        for each in platforms:
-            yield Item(f"platform_toolsets.{each}", LEFT_OUT, "tools.enabled_toolsets holds for every platform here")
-    if isinstance(sets := theirs.get("toolsets"), list):
-        if _WHOLE & set(map(str, sets)):
+    theirs["toolsets"], is_choice = _choice(theirs)
+    for each in [name for name in _mapping(theirs.pop("platform_toolsets", None)) if name != "cli"]:
+        yield Item(f"platform_toolsets.{each}", LEFT_OUT, "tools.enabled_toolsets holds for every platform here")
+    if isinstance(theirs["toolsets"], list):
+        if not is_choice:
             yield Item("toolsets", TAKEN, "every toolset is offered here anyway")
-        theirs["toolsets"] = [] if _WHOLE & set(map(str, sets)) else [*sets, *bundles]
+        theirs["toolsets"] = [*theirs["toolsets"], *bundles] if is_choice else []
     wanted: JsonDict = {}
     left: dict[str, list[str]] = {}
     table = _TABLE | {f"hooks.{each}": f"hooks.{each}" for each in HOOK_NAMES}
@@ -165,12 +154,26 @@ def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
             yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
     for section, inner_names in left.items():
         listing = ", ".join(filter(None, inner_names))
-        yield Item(section, LEFT_OUT, ": ".join(filter(None, (listing, _WHY.get(section, _WHY[""])))))
+        yield Item(
+            section,
+            LEFT_OUT,
+            ": ".join(filter(None, (listing, _THEIRS["left_out"].get(section, "there is nothing like it here")))),
+        )
     names: set[str] = set()
     for here, item in listed:
         is_second = here in names and item.take is not None
         yield Item(item.what, LEFT_OUT, "another one has that name here") if is_second else item
         names.add(here)
+
+
+def _choice(theirs: JsonDict) -> tuple[Any, bool]:
+    """Their toolsets, and whether these are fewer than all."""
+    sets = _mapping(theirs.get("platform_toolsets")).get("cli") or theirs.get("toolsets")
+    return sets, isinstance(sets, list) and not _WHOLE & set(map(str, sets))
+
+
+def _mapping(value: Any) -> JsonDict:
+    return value if isinstance(value, dict) else {}
 
 
 def _fallbacks(theirs: JsonDict) -> Iterator[Item]:
@@ -190,8 +193,10 @@ def _fallbacks(theirs: JsonDict) -> Iterator[Item]:
 
 def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -> Item:
     steps = tuple(key.split("."))
-    if isinstance(value, str) or (value is False and key == "approvals.mode"):
-        value = _RENAMED.get(value, value)
+    if isinstance(value, str):
+        value = _THEIRS["values"].get(value, value)
+    elif value is False and key == "approvals.mode":
+        value = "off"
     if key.endswith(".memory"):
         value = f"{value}m"  # theirs is a number of megabytes
     value, lost = _known(key, _typed(key, value), app)
@@ -216,10 +221,9 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -
 def _typed(key: str, value: Any) -> Any:
     """Numbers that were written as text, texts that were written as numbers, and single words of lists."""
     if isinstance(value, str):
-        return int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
+        return int(value) if value.isdigit() else [value] if key.endswith(tuple(_THEIRS["lists"])) else value
     if key.startswith("hooks.") and isinstance(value, list):
-        hooks = [each if isinstance(each, dict) else {} for each in value]
-        return [{_HOOK_KEYS.get(name, name): each for name, each in hook.items()} for hook in hooks]
+        return [{_THEIRS["hook_keys"].get(name, name): each for name, each in _mapping(hook).items()} for hook in value]
     if key == "args":
         return [_word(each) for each in value] if isinstance(value, list) else value
     if key in ("env", "headers"):
@@ -270,7 +274,9 @@ def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
         known = _TABLE.get(f"mcp_servers.{key}")
         if known is not None and value is not None:
             ours[known] = _typed(known, value)
-        elif known is None and key not in _SERVER_DONE and not (key.startswith("tools.") and value is True):
+        elif (
+            known is None and key not in _THEIRS["servers_anyway"] and not (key.startswith("tools.") and value is True)
+        ):
             lost.append(key)
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
     if isinstance(given.get("ssl_verify"), str):
@@ -328,7 +334,7 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         what, when = f"job {job.get('name') or job.get('id')}", job.get("schedule")
         if isinstance(when, dict):
             when = when.get("expr") or when.get("run_at") or when.get("display")
-        times = job["repeat"] if isinstance(job.get("repeat"), dict) else {}
+        times = _mapping(job.get("repeat"))
         given = {"schedule": when, "prompt": job.get("prompt"), "name": job.get("name")}
         given["repeat"] = max(1, times["times"] - (times.get("completed") or 0)) if times.get("times") else None
         skills = [each for each in (job.get("skill"), *(job.get("skills") or ())) if isinstance(each, str)]
@@ -355,9 +361,12 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
         yield _changed(what, left, made.schedule, take) if is_on else Item(what, LEFT_OUT, "it is switched off there")
 
 
-def _plugins(folder: Path, settings: Any, app: Handrail) -> Iterator[Item]:
+def _plugins(folder: Path, theirs: JsonDict, app: Handrail) -> Iterator[Item]:
     """Those that are switched on there, which is all of them in versions without a choice."""
-    settings, file = settings if isinstance(settings, dict) else {}, ConfigFile()
+    settings, file = _mapping(theirs.get("plugins")), ConfigFile()
+    then = (
+        "; then add its toolset to tools.enabled_toolsets" if _choice(theirs)[1] else ""
+    )  # there, it is offered anyway
     chosen, off, entries = (settings.pop(key, None) for key in ("enabled", "disabled", "entries"))
     top = folder / "plugins"
     places = [file.parent for depth in ("*", "*/*") for file in top.glob(f"{depth}/plugin.yaml")]
@@ -374,10 +383,10 @@ def _plugins(folder: Path, settings: Any, app: Handrail) -> Iterator[Item]:
             yield Item(what, DIFFERS, f"{target} is there already and stays")
         else:
             copy = partial(shutil.copytree, files[name], target, ignore=shutil.ignore_patterns(".git", "__pycache__"))
-            yield Item(what, TAKEN, f"not loaded until you look at it and `handrail plugins trust {target.name}`", copy)
-    entries = entries if isinstance(entries, dict) else {}
-    for name, given in [(each, given) for each, given in entries.items() if isinstance(given, dict)]:
-        if own := given.pop("settings", None):
+            note = f"not loaded until you look at it and `handrail plugins trust {target.name}`{then}"
+            yield Item(what, TAKEN, note, copy)
+    for name, given in (entries := _mapping(entries)).items():
+        if own := _mapping(given).pop("settings", None):
             yield _setting(f"plugins.entries.{name}.settings", f"plugins.{Path(name).name}.settings", own, file, app)
     for key in _flat(entries):
         yield Item(f"plugins.entries.{key}", LEFT_OUT, "what a plugin may do is set here under plugins.NAME")

@@ -17,7 +17,7 @@ from ...effects.trial import TRIED
 from ...errors import HandrailError, ToolError
 from ...protocols import PICKED, Answer, ApprovalRequest, Decision
 from ...types import FileChange, JsonDict
-from .link import EditorLink
+from .link import PRESENTATION, EditorLink
 from .updates import card, diff_content, fenced, text_content
 
 _WIDTH, _MAX_LINES = 100, 60
@@ -25,12 +25,7 @@ _MAX_DIFF_BYTES = 1 << 20
 _MAX_CREATED = 20
 # The first two lines of each file in a unified diff.
 _FILE = re.compile(r"^--- (.*)\n\+\+\+ (.*)\n(?=@@ )", re.MULTILINE)
-_OPTIONS: dict[Decision, tuple[Any, str]] = {
-    Decision.ONCE: ("allow_once", "Allow once"),
-    Decision.TRY: ("allow_once", "Try: keep or undo it after you have seen its effect"),
-    Decision.SESSION: ("allow_always", "Allow in this session"),
-    Decision.DENY: ("reject_once", "Deny"),
-}
+_OPTIONS: dict[Decision, Any] = {Decision(name): each for name, each in PRESENTATION["decisions"].items()}
 _TRIED = {Decision.ONCE: "Keep it", Decision.DENY: "Undo it"}
 # The answer that asks for a form. What was asked about does not run, so that it is a kind of no.
 _EDIT = schema.PermissionOption(option_id="edit", kind="reject_once", name="Change it first; it is judged again")

@@ -210,8 +210,7 @@ def open_session(
     servers: Sequence[Any] = (),
     **options: Any,
 ) -> Session:
-    """A session with a runtime of its own. Blocks, so it is called on a thread; raises HandrailError. The
-    options are those of `open_agent`."""
+    """A session with a runtime of its own, with the options of `open_agent`. Blocks; raises HandrailError."""
     with contextlib.ExitStack() as closing:
         app = Handrail(backends=EditorBackends(link), person=EditorPerson(link))
         closing.callback(app.close)
@@ -264,9 +263,8 @@ def _settings_of(server: Any, cwd: str) -> McpServerConfig:
         env = {each.name: each.value for each in server.env}
         return McpServerConfig(command=server.command, args=tuple(server.args), env=env, cwd=cwd)
     if isinstance(server, schema.HttpMcpServer | schema.SseMcpServer):
-        return McpServerConfig(
-            url=server.url, headers={each.name: each.value for each in server.headers}, type=server.type
-        )
+        headers = {each.name: each.value for each in server.headers}
+        return McpServerConfig(url=server.url, headers=headers, type=server.type)
     return McpServerConfig()  # a transport that we did not offer
 
 

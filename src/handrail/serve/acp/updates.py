@@ -50,10 +50,8 @@ def card(call_id: str, tool: str, arguments: JsonDict, *, cwd: str, status: Any,
     if isinstance(path, str) and path:
         place = os.path.join(cwd, os.path.expanduser(path))
         more["locations"] = [schema.ToolCallLocation(path=place, line=line if isinstance(line, int) else None)]
-    kind = PRESENTATION["kinds"].get(tool, "other")
-    return acp.start_tool_call(
-        call_id, title_of(tool, arguments), kind=kind, status=status, raw_input=arguments, **more
-    )
+    kind, title = PRESENTATION["kinds"].get(tool, "other"), title_of(tool, arguments)
+    return acp.start_tool_call(call_id, title, kind=kind, status=status, raw_input=arguments, **more)
 
 
 def title_of(tool: str, arguments: Mapping[str, Any]) -> str:

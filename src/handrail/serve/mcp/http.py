@@ -70,8 +70,7 @@ def _resumable() -> dict[str, Any]:
 
 
 class EventLog:
-    """The events of HTTP streams, in memory, so that a client whose stream was cut can take it up again: an `EventStore` of the
-    SDK."""
+    """The events of HTTP streams, in memory, for clients whose stream was cut: an `EventStore` of the SDK."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -110,10 +109,7 @@ _MAX_HEARD = 1 << 20
 
 
 class McpEndpoint:
-    """An ASGI application for one path. `running` must be open while it is used.
-
-    The SDK takes longer to import than the rest of the server, so it is imported at the first request.
-    """
+    """An ASGI application for one path, while `running` is open. The SDK takes long to import: it is at the first request."""
 
     def __init__(self, app: Handrail, guard: Guard) -> None:
         self._app, self._guard = app, guard

@@ -30,19 +30,16 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def answer_of(outcome: Outcome, *, has_schema: bool = False) -> mcp_types.CallToolResult:
-    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error.
-
-    A tool with an output schema promises data, also where its result is something else.
-    """
+    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error. A tool with an output
+    schema promises data, also where its result is something else."""
     if isinstance(outcome, dict):
         blocks = [block_of(part) for part in outcome["content"]]
         return mcp_types.CallToolResult(content=blocks, structured_content={} if has_schema else None)
     data = _object_in(outcome)
     if data is None and has_schema:
         data = {"content": outcome}
-    return mcp_types.CallToolResult(
-        content=[mcp_types.TextContent(text=outcome)], structured_content=data, is_error=error_of(outcome) is not None
-    )
+    blocks, is_error = [mcp_types.TextContent(text=outcome)], error_of(outcome) is not None
+    return mcp_types.CallToolResult(content=blocks, structured_content=data, is_error=is_error)
 
 
 def passed_on(outcome: Outcome) -> mcp_types.CallToolResult:
@@ -51,9 +48,8 @@ def passed_on(outcome: Outcome) -> mcp_types.CallToolResult:
     if found is None or not found.keys() <= {"content", "structured"}:  # it failed, was cut, or is more than text
         return answer_of(outcome)
     text = found.get("content", json.dumps(found.get("structured"), ensure_ascii=False))
-    return mcp_types.CallToolResult(
-        content=[mcp_types.TextContent(text=text)], structured_content=found.get("structured")
-    )
+    blocks = [mcp_types.TextContent(text=text)]
+    return mcp_types.CallToolResult(content=blocks, structured_content=found.get("structured"))
 
 
 def _object_in(text: str) -> dict[str, Any] | None:

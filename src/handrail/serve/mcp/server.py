@@ -51,11 +51,7 @@ _CHANGED = {
 }
 # Titles, hints and output schemas of the built-in tools.
 _LISTING = Path(__file__).with_name("tool_listing.json")
-INSTRUCTIONS = """\
-Handrail runs tools on the user's machine or in a sandbox. Dangerous actions are approved by the user first: a call may take \
-until they have answered, and one that they deny must not be tried again in other words.
-A long result is cut and names an id; read_result, or the resource handrail://results/{id}, gives the rest.
-The terminal keeps its working directory between calls; use process for commands that were started in the background."""
+INSTRUCTIONS = Path(__file__).with_name("instructions.txt").read_text("utf-8").strip()
 
 
 _RAIL = '<path d="M6 22V11h20v11M12 11v11M20 11v11" fill="none" stroke="#1f6f5c" stroke-width="3"/>'

@@ -132,8 +132,7 @@ class Tasks:
         return {}
 
     def _found(self, context: Any, params: Any) -> Task | JsonDict:
-        """A task of this server, or what another one has kept of it. Raises MCPError for a client that does not know tasks, or
-        not this one."""
+        """A task of this server, or what another has kept of it. Raises MCPError for a client that does not know it."""
         if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(mcp_types.METHOD_NOT_FOUND, "Method not found")
         if not knows_tasks(context):
@@ -152,9 +151,8 @@ class Tasks:
     def _keep(self, task: Task) -> None:
         try:
             make_private(self._folder)
-            replace_file(
-                os.path.realpath(self._file(task.id)), json.dumps({"owner": runtime_id(), **task.describe()}).encode()
-            )
+            data = json.dumps({"owner": runtime_id(), **task.describe()}).encode()
+            replace_file(os.path.realpath(self._file(task.id)), data)
         except OSError as error:  # this server knows it nevertheless
             log.warning("a task of MCP cannot be kept: %s", error)
 

@@ -19,7 +19,7 @@ from ...egress.questions import why_denied
 from ...environments.protection import launcher
 from ...errors import HandrailError, RegistrationError, ToolUnavailable
 from ...mcp_client.connection import State
-from ...mcp_client.manager import McpConnections
+from ...mcp_client.manager import CLOSE_SECONDS, McpConnections
 from ...mcp_client.oauth import Browse
 from ...mcp_client.result_conversion import prompt_of, resource_of, result_of
 from ...mcp_client.sdk import exceptions, mcp
@@ -135,17 +135,18 @@ class McpTools:
         return "\n".join(quoted)[:_MAX_INSTRUCTIONS]
 
     def find(self, name: str) -> str:
-        """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
-        if there is no such server."""
+        """Connect to the server that a tool or toolset name belongs to, if any. Returns why it cannot be reached; else empty."""
         server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
         problem = self.reach(server) if server in self.connections.servers else ""
         return f"MCP server {server}: {problem}" if problem else ""
 
     def reach(self, name: str) -> str:
-        """Connect to one server and wait, at most its `connect_timeout`. Returns why it cannot be used; empty if it can."""
+        """Connect to one server and wait until it answers or has failed. Returns why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
         if not server.problem and server.settings.enabled and self._start([name]):
-            self.connections.wait(server.settings.connect_timeout, [name])
+            self.connections.wait(
+                server.settings.connect_timeout + CLOSE_SECONDS, [name]
+            )  # it is ended before it has failed
         return self._why_missing(server)
 
     def absent(self) -> dict[str, str]:

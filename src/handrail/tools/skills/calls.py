@@ -65,7 +65,7 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     more: JsonDict = {"variables": list(header.variables), "missing_variables": missing, "hidden_variables": hidden}
     if missing or hidden:
         more["note"] = (
-            "the user sets missing variables, and lists hidden ones in terminal.allowed_secrets, for commands to see them"
+            "for commands, the user sets missing variables, and lists hidden ones in terminal.allowed_secrets"
         )
     if skill.place.source is Source.PLUGIN:
         plugin = f"{skill.name.partition(':')[0]}:"
@@ -126,10 +126,9 @@ def plan(args: JsonDict, library: Library) -> Change:
 def question(change: Change, preview: Callable[[], Preview]) -> Action:
     """The question for the gate. A skill is read in every later session, so the user sees all of it, or what changes."""
     removes = change.after is None
-    why = (
-        "removes what the user or an earlier session wrote" if removes else "a skill is followed in all later sessions"
-    )
-    details = {"why": why, "rule": "skills.remove" if removes else "skills.write"}
+    details = {"why": "a skill is followed in all later sessions", "rule": "skills.write"}
+    if removes:
+        details = {"why": "removes what the user or an earlier session wrote", "rule": "skills.remove"}
     return Action(ActionKind.TOOL, f"{change.action} {change.place}", details=details, preview=preview)
 
 
@@ -207,14 +206,7 @@ def _remove_file(args: JsonDict, library: Library) -> Change:
     return Change("remove", skill.name, skill.place.folder, path, None, text_of(files, path))
 
 
-_PLANS = {
-    "create": _create,
-    "edit": _edit,
-    "patch": _patch,
-    "delete": _delete,
-    "write_file": _write_file,
-    "remove_file": _remove_file,
-}
+_PLANS = {plan.__name__[1:]: plan for plan in (_create, _edit, _patch, _delete, _write_file, _remove_file)}
 
 
 def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:

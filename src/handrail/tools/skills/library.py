@@ -42,9 +42,7 @@ MAX_DESCRIPTION_CHARS = 1024
 _MAX_FILE_CHARS = 262_144
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
-EXAMPLE = (
-    "---\nname: git-release\ndescription: How this team tags and publishes a release. Use when asked to release.\n---\n"
-)
+EXAMPLE = "---\nname: git-release\ndescription: How this team makes a release. Use when asked to release.\n---\n"
 
 
 class Source(Enum):
@@ -99,10 +97,8 @@ def _below(root: Path, source: Source) -> Iterator[Place]:
 
 
 def _of_package(target: str) -> Path | None:
-    """The folder that an entry point means: `package.inner:skills` is the folder `inner/skills` of that package.
-
-    Only the package at the top is looked up, which imports nothing of it.
-    """
+    """The folder that an entry point means: `package.inner:skills` is the folder `inner/skills` of that package. It imports
+    nothing, as only the package at the top is looked up."""
     module, _, inner = target.partition(":")
     top, *parts = [*module.split("."), *filter(None, inner.split("."))]
     try:
@@ -260,24 +256,16 @@ def _header(text: str) -> Header:
         raise SkillError("the header needs a description: what the skill does, and when to use it")
     if len(description) > MAX_DESCRIPTION_CHARS:
         raise SkillError(f"the description has {len(description):,} characters; at most {MAX_DESCRIPTION_CHARS:,} fit")
-    return Header(
-        name,
-        " ".join(description.split()),
-        _words(found.get("compatibility")),
-        _words(found.get("allowed-tools")),
-        _variables(found),
-    )
+    more = (_words(found.get("compatibility")), _words(found.get("allowed-tools")), _variables(found))
+    return Header(name, " ".join(description.split()), *more)
 
 
 def _variables(found: dict[str, Any]) -> tuple[str, ...]:
     """From `required_environment_variables`, names or mappings with a `name`, or the older `prerequisites.env_vars`."""
-    before = found.get("prerequisites")
-    given = found.get("required_environment_variables") or (
-        before.get("env_vars") if isinstance(before, dict) else None
-    )
-    names = [
-        each.get("name") if isinstance(each, dict) else each for each in (given if isinstance(given, list) else [given])
-    ]
+    older = found.get("prerequisites")
+    given = found.get("required_environment_variables") or (isinstance(older, dict) and older.get("env_vars"))
+    listed = given if isinstance(given, list) else [given]
+    names = [each.get("name") if isinstance(each, dict) else each for each in listed]
     return tuple(name for name in names if isinstance(name, str) and _VARIABLE.fullmatch(name))
 
 

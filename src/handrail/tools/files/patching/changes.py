@@ -193,9 +193,8 @@ class _V4aReader:
 
 
 def _wrong(number: int, line: str, why: str) -> InvalidArguments:
-    return InvalidArguments(
-        f"line {number} of the patch cannot be used, {why}: {shown(line, max_chars=80)!r}", line=number
-    )
+    what = f"line {number} of the patch cannot be used, {why}"
+    return InvalidArguments(f"{what}: {shown(line, max_chars=80)!r}", line=number)
 
 
 def parse_unified(text: str, *, path: str | None = None) -> list[Change]:
@@ -225,16 +224,12 @@ class _Section:
 
     def close(self) -> Change | None:
         if not self.hunks and self.beyond_text:
-            raise InvalidArguments(
-                f"the diff changes more than lines of text, which cannot be applied: {self.beyond_text}"
-            )
+            raise InvalidArguments(f"the diff changes more than text, which cannot be applied: {self.beyond_text}")
         if not self.hunks and not self.renamed:
             return None
         old, new = _without_prefixes(self.old, self.new) if self.prefixed else (self.old, self.new)
         if old is None and new is None:
-            raise InvalidArguments(
-                "the diff names no file; begin it with `--- <path>` and `+++ <path>` lines, or give path"
-            )
+            raise InvalidArguments("the diff names no file; begin it with `--- <path>` and `+++ <path>`, or give path")
         if old is None or new is None:
             action = Action.ADD if old is None else Action.DELETE
             return Change(action, str(new if old is None else old), tuple(self.hunks))
@@ -297,7 +292,8 @@ class _UnifiedReader:
         self._at += 1
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            is_over = old_left <= 0 and new_left <= 0 if counted else self._starts_next()
+            is_next = self._starts_file() or line.startswith(("@@", "diff --git "))
+            is_over = old_left <= 0 and new_left <= 0 if counted else is_next
             if is_over and not line.startswith(_NO_NEWLINE):
                 break
             try:
@@ -314,9 +310,6 @@ class _UnifiedReader:
         if not counted:
             hunk.trim()
         self._section.hunks.append(hunk)
-
-    def _starts_next(self) -> bool:
-        return self._starts_file() or self._lines[self._at].startswith(("@@", "diff --git "))
 
 
 def _path_in(text: str) -> str | None:

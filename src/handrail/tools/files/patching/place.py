@@ -19,15 +19,8 @@ _MAX_DIFF_LINES = 40
 MAX_PLACES_NAMED = 20
 _NEAR = 0.3
 Key = Callable[[str], str]
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′", "'"),
-        **dict.fromkeys("“”„‟″", '"'),
-        **dict.fromkeys("‐‑‒–—―−", "-"),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
-        "…": "...",
-    }
-)
+_RELATIVES = {"'": "‘’‚‛′", '"': "“”„‟″", "-": "‐‑‒–—―−", " ": "\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", "...": "…"}
+_PLAIN = str.maketrans({each: ascii_one for ascii_one, found in _RELATIVES.items() for each in found})
 _SPACES = re.compile(r"\s+")
 # High: in a short line one letter is another variable.
 SIMILAR_ENOUGH = 0.97

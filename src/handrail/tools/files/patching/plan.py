@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from functools import partial
 from typing import NamedTuple
 
 from ....errors import InvalidArguments, ToolError, ToolFailed
@@ -130,9 +131,8 @@ class Plan:
         elif change.action is Action.DELETE:
             self._delete(change)
         else:
-            self.edit(
-                change.path, lambda body: apply_hunks(body, change.hunks, path=change.path), move_to=change.move_to
-            )
+            make = partial(apply_hunks, hunks=change.hunks, path=change.path)
+            self.edit(change.path, make, move_to=change.move_to)
 
     def edit(self, path: str, make: Callable[[str], Applied], *, move_to: str | None = None) -> None:
         """Change the text of a file by `make`, and move it if `move_to` says so."""
@@ -161,9 +161,7 @@ class Plan:
     def _add(self, change: Change) -> None:
         resolved, file = self._file(change.path)
         if file.body is not None or (file.before is not None and not file.touched):
-            raise ToolFailed(
-                f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
-            )
+            raise ToolFailed(f"{shown(change.path)} cannot be added: it exists; update it. Nothing was written.")
         file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
         self.done.append(Done("add", resolved, diff=self.diff("", file.body, path=resolved)))
 
@@ -287,7 +285,8 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
     starts = [start for start, _ in spans]
     if not starts:
         return None
-    places = _line_numbers(body, starts)
+    line_ends = [found.start() for found in re.finditer("\n", body)]
+    places = [bisect_left(line_ends, start) + 1 for start in starts]
     _check_one(places, replace_all=replace_all, path=path)
     ends = [0, *(end for _, end in spans)]
     kept = [body[end:start] for end, start in zip(ends, [*starts, len(body)], strict=True)]
@@ -367,8 +366,3 @@ def _edited(lines: Sequence[str], edits: Sequence[Edit]) -> list[str]:
         position = edit.end
     result += lines[position:]
     return result
-
-
-def _line_numbers(body: str, starts: Sequence[int]) -> list[int]:
-    ends = [found.start() for found in re.finditer("\n", body)]
-    return [bisect_left(ends, start) + 1 for start in starts]
