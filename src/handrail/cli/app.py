@@ -9,6 +9,7 @@ import ast
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -103,7 +104,11 @@ class CommandGroup(TyperGroup):
         if cmd_name not in command_names():
             found = super().get_command(ctx, cmd_name)
             return None if found is None else guarded(found, cmd_name)
+        before = signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # a Ctrl-C in a module that is not in Python would show its stack
         module = import_module(f".commands.{cmd_name}", __package__)
+        signal.signal(signal.SIGINT, before)
         command = guarded(command_in(module, cmd_name), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
         return command
