@@ -89,7 +89,8 @@ class Agent:
         self._place_commands(info.id, environment or {})
         prompt = self._prompt(info.id, identity, toolsets, without)
         writers = None if helper is None else ModelRequests([streaming(helper), *self.models])
-        self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers)
+        hook = partial(self.hook, platform=platform)
+        self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers, hook=hook)
         given: Any = {"toolsets": (toolsets, without), "telemetry": self.telemetry, "play": play, "caller": caller}
         self.loop = Loop(
             ModelRequests(self.models),
@@ -99,7 +100,7 @@ class Agent:
             compaction=self.compaction,
             notifications=self._notifications,
             budgets=budgets,
-            hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
+            hook=hook if app.runtime.hooks.active else None,
             ask_for_more=None if lineage.depth else self._ask_for_more,
             middleware=ModelMiddleware(app.runtime.hooks) if app.plugins is not None else None,
         )
