@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -162,6 +163,22 @@ def test_a_reader_that_goes_away_causes_no_complaint(cli: Cli, command: tuple[st
     assert err == b""
     assert process.returncode == 141
     assert list(cli.temp.iterdir()) == []
+
+
+def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_word(cli: Cli) -> None:
+    code = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jsonschema_rs":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["handrail", "config", "show"]
+from handrail.cli import main
+main()
+"""
+    ran = subprocess.run([PYTHON, "-c", code], cwd=cli.cwd, env=cli.env, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (-signal.SIGINT, b"")
 
 
 def test_closed_streams_are_borne(cli: Cli) -> None:

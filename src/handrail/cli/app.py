@@ -9,6 +9,7 @@ import ast
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -30,16 +31,7 @@ from .output import ExitCode, end_quietly, exit_code_of_error, say
 _COMMANDS = Path(__file__).parent / "commands"
 
 # How `handrail --help` groups the commands; one that is not here is listed at the end.
-GROUPS = {
-    "Talk": "chat ask acp demo",
-    "Tools": "tools toolsets schema call run shell ps",
-    "Approvals": "approvals check",
-    "Changes": "calls effects undo redo audit",
-    "Sessions": "sessions trace record replay",
-    "Automate": "cron batch rl",
-    "Serve": "serve pair",
-    "Set up": "setup model config env mcp plugins skills doctor migrate completion",
-}
+GROUPS: dict[str, str] = json.loads(Path(__file__).with_name("command_groups.json").read_text("utf-8"))
 
 # Set by the scripts that `handrail completion` prints, when the shell asks what could come next.
 COMPLETION_VARIABLE = "_HANDRAIL_COMPLETE"
@@ -103,7 +95,10 @@ class CommandGroup(TyperGroup):
         if cmd_name not in command_names():
             found = super().get_command(ctx, cmd_name)
             return None if found is None else guarded(found, cmd_name)
+        # Else a Ctrl-C shows the stack of a module that is not in Python.
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
         module = import_module(f".commands.{cmd_name}", __package__)
+        signal.signal(signal.SIGINT, before)
         command = guarded(command_in(module, cmd_name), cmd_name)
         command.name, command.help = cmd_name, module.__doc__
         return command

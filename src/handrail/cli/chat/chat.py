@@ -24,7 +24,6 @@ from ...config.paths import state_dir
 from ...environments import protection
 from ...environments.profiles import Profile
 from ...errors import HandrailError, InvalidArguments
-from ...plugins.api import ChatCommand
 from ...store.sessions import SessionStore
 from ...types import CancelToken, JsonDict
 from ..output import as_typed, visible
@@ -34,7 +33,7 @@ from .mentions import mentioned
 from .own_commands import run_own
 from .pastes import Pastes
 from .screen import Screen
-from .server_offers import Prompt, ServerOffers
+from .server_offers import ServerOffers
 from .status_line import StatusLine
 from .turn import Leave
 from .type_ahead import COMMAND_SIGNS, TypedAhead
@@ -60,11 +59,11 @@ class Command(NamedTuple):
 
 
 def _of_plugins(app: Handrail) -> list[Command]:
-    def run(command: ChatCommand, chat: Chat, rest: str) -> None:
-        chat.say(command.reply(rest))
-
     found = app.plugins.contributions.chat_commands if app.plugins else {}
-    return [Command(name, each.hint, each.about, partial(run, each)) for name, each in found.items()]
+    return [
+        Command(name, each.hint, each.about, lambda chat, rest, each=each: chat.say(each.reply(rest)))
+        for name, each in found.items()
+    ]
 
 
 class Chat:
@@ -91,11 +90,10 @@ class Chat:
     @property
     def commands(self) -> list[Command]:
         """Those of the chat, of plugins, and the prompts of MCP servers."""
-
-        def run(prompt: Prompt, chat: Chat, rest: str) -> None:
-            chat.ask(prompt.text(rest))
-
-        offered = [Command(each.name, each.usage, each.about, partial(run, each)) for each in self.offers.prompts]
+        offered = [
+            Command(each.name, each.usage, each.about, lambda chat, rest, each=each: chat.ask(each.text(rest)))
+            for each in self.offers.prompts
+        ]
         return [*self._commands, *offered]
 
     def open(self, resume: str | None = None) -> None:

@@ -22,6 +22,7 @@ from .type_ahead import COMMAND_SIGNS, TypedAhead
 
 _ROWS_FOR_THE_REST = 8
 _TODO_LINES = 6
+_STYLES = {status: "" if status == "in_progress" else "dim" for status in TODO_MARKS}
 
 
 class View:
@@ -85,10 +86,7 @@ class View:
             return []
         start = max(0, min(places[0] - 1, len(items) - _TODO_LINES))
         shown = items[start : start + _TODO_LINES]
-        styles = {"in_progress": ""}
-        lines = [
-            Text(f"{TODO_MARKS[item.status]} {visible(item.content)}", styles.get(item.status, "dim")) for item in shown
-        ]
+        lines = [Text(f"{TODO_MARKS[item.status]} {visible(item.content)}", _STYLES[item.status]) for item in shown]
         if len(shown) < len(items):
             lines.append(Text(f"  {len(items)} in all", "dim"))
         return lines

@@ -81,10 +81,7 @@ def list_waiting(as_json: options.Json = False) -> None:
 def show(request: Request, as_json: options.Json = False) -> None:
     """Show one request with all that it would run or write."""
     stored = open_approvals().get(request)
-    if as_json:
-        emit_json(_request_view(stored))
-    else:
-        show_request(stored, in_full=True)
+    emit_json(_request_view(stored)) if as_json else show_request(stored, in_full=True)
 
 
 @cli.command()

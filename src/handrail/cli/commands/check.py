@@ -48,10 +48,7 @@ def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> N
         raise located(error) from None
     disk = HostDisk(time.time() - BEFORE_SECONDS)
     assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook, disk=disk)
-    if as_json:
-        emit_json(assessment.as_dict())
-    else:
-        _show(assessment)
+    emit_json(assessment.as_dict()) if as_json else _show(assessment)
     raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
 
 

@@ -122,7 +122,7 @@ def examine() -> Iterator[Finding]:
     registry = ToolRegistry()
     registry.availability.config = config
     yield from _tools(registry)
-    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
+    with _quiet():  # `_plugins` reports what it would warn of
         plugins = load_plugins(config, registry, HookManager(), Backends())
     if plugins is not None:
         yield from _plugins(plugins)
@@ -160,7 +160,7 @@ def _state_folder() -> Finding:
 
 
 def _tools(registry: ToolRegistry) -> Iterator[Finding]:
-    with _quiet("handrail.core.builtin"):  # its warnings are findings here
+    with _quiet():  # its warnings are findings here
         failed = scan_builtin().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
@@ -180,7 +180,7 @@ def _mcp_servers(config: Config) -> Iterator[Finding]:
         return
     mcp = McpTools(servers, ToolRegistry(), folder=state_dir() / "mcp", config=config)
     try:
-        with _quiet("handrail.tools.mcp.server_tools"):
+        with _quiet():
             mcp.start(MCP_SECONDS)
         problems, started = mcp.absent(), mcp.connections.status()
         for server in servers:
@@ -289,14 +289,12 @@ def _waiting(store: Path) -> int:
 
 
 @contextlib.contextmanager
-def _quiet(logger: str) -> Iterator[None]:
-    log = logging.getLogger(logger)
-    before = log.level
-    log.setLevel(logging.ERROR)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        log.setLevel(before)
+        logging.disable(logging.NOTSET)
 
 
 def _ripgrep() -> Finding:

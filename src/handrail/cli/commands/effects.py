@@ -41,10 +41,7 @@ Diff = Annotated[bool, option("--diff", "Show the lines that differ.")]
 def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
-    if as_json:
-        emit_json(told)
-    else:
-        _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
+    emit_json(told) if as_json else _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
 
 
 def counts_text(record: CallRecord) -> str:
