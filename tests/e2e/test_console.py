@@ -202,7 +202,7 @@ class TestApprovals:
         page = visit("approvals")
         asking = Asking(server, "ls *.csv; rm -rf exports && echo gone")
         expect(_card(page).locator("mark")).to_have_text("rm -rf exports")
-        shoot(page, "console-approval", height=690)
+        shoot(page, "console-approval", height=545)
         _card(page).get_by_role("button", name="Once").click()
         assert "gone" in asking.over()["output"]
         assert not folder.exists()
