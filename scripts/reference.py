@@ -126,7 +126,7 @@ def _public_name(name: str, value: Any) -> Iterator[str]:
         about = f"An object of [`{kind.__name__}`](#{kind.__name__.lower()})." if kind.__module__ != "builtins" else ""
         yield f"### `{name}`\n\n{about or f'A value of type `{kind.__name__}`.'}\n"
         return
-    yield f"### `{name}`\n\n```python\n{name}{_signature(value)}\n```\n\n{inspect.getdoc(value) or ''}\n"
+    yield f"### `{name}`\n\n```python\n{name}{_signature(value, room=_WIDTH - len(name))}\n```\n\n{inspect.getdoc(value) or ''}\n"
     for method, function in vars(value).items() if inspect.isclass(value) else ():
         if not method.startswith("_") and inspect.isroutine(inspect.unwrap(getattr(value, method))):
             yield f"- `{method}{_signature(getattr(value, method))}` {_paragraph(getattr(value, method))}".rstrip()
@@ -135,17 +135,35 @@ def _public_name(name: str, value: Any) -> Iterator[str]:
     yield ""
 
 
-def _signature(value: Any) -> str:
+_WIDTH = 100
+_MAX_DEFAULT = 60
+
+
+def _signature(value: Any, room: int = 10_000) -> str:
+    """On one line, or one line per parameter where that is longer than `room`."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):  # an enum, an exception
         return ""
     shown = [
-        each.replace(annotation=_plain(each.annotation))
+        each.replace(annotation=_plain(each.annotation), default=_short(each.default))
         for each in signature.parameters.values()
         if each.name != "self"
     ]
-    return str(signature.replace(parameters=shown, return_annotation=_plain(signature.return_annotation)))
+    signature = signature.replace(parameters=shown, return_annotation=_plain(signature.return_annotation))
+    line = str(signature)
+    if len(line) <= room:
+        return line
+    words = [str(each) for each in shown]
+    first = next((at for at, each in enumerate(shown) if each.kind is each.KEYWORD_ONLY), None)
+    if first is not None and not any(each.kind is each.VAR_POSITIONAL for each in shown):
+        words.insert(first, "*")
+    end = "" if signature.return_annotation is signature.empty else f" -> {signature.return_annotation}"
+    return "(\n" + "".join(f"    {each},\n" for each in words) + f"){end}"
+
+
+def _short(default: Any) -> Any:
+    return default if default is inspect.Parameter.empty or len(repr(default)) <= _MAX_DEFAULT else _Unquoted("...")
 
 
 class _Unquoted(str):

@@ -92,7 +92,12 @@ def test_the_reference_is_made_from_the_code_with_a_page_for_every_tool(tmp_path
         for name in import_module(face).__all__:
             assert name.startswith("_") or f"### `{name}`\n" in api, f"{face}.{name}"
     assert "interrupt(reason: str = 'the user interrupted')" in api
-    assert "`batch_timeout`" in (tmp_path / "configuration.md").read_text()
+    assert "\nAgent(\n    app: Handrail,\n" in api  # not one line that nobody can read
+    settings = (tmp_path / "configuration.md").read_text()
+    assert "`batch_timeout`" in settings
+    servers = settings.partition("## `mcp_servers`")[2].partition("\n## ")[0]
+    assert "| `type` |" in servers  # a setting whose name is a word of JSON Schema
+    assert "| `idle_seconds` |" in servers
     assert "pre_tool_call" in (tmp_path / "hooks.md").read_text()
     assert "handrail call" in (tmp_path / "cli.md").read_text()
 

@@ -57,6 +57,25 @@ function App() {
   return me ? <Console me={me} /> : <main class="login"><Trouble text={trouble} /></main>;
 }
 
+/** When what has the focus goes away, as a button whose work is done, the focus stays at the nearest thing around it. */
+function keepFocus(main: HTMLElement): () => void {
+  const within = main.parentElement!;
+  let trail: HTMLElement[] = [];
+  const focused = ({ target }: Event) => {
+    trail = [];
+    for (let each = target as HTMLElement; each && each !== within; each = each.parentElement!) trail.push(each);
+  };
+  const changes = new MutationObserver(() => {
+    if (document.activeElement !== document.body || !trail.length || trail[0].isConnected) return;
+    const place = trail.find((each) => each.isConnected) ?? main;
+    if (place.tabIndex < 0) place.tabIndex = -1;
+    place.focus({ preventScroll: true });
+  });
+  within.addEventListener("focusin", focused);
+  changes.observe(within, { childList: true, subtree: true });
+  return () => changes.disconnect();
+}
+
 function Console({ me }: { me: Me }) {
   const seen = useWatch();
   const [[page, chosen], setPlace] = useState(place());
@@ -87,6 +106,7 @@ function Console({ me }: { me: Me }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
+  useLayoutEffect(() => keepFocus(main.current!), []);
   const Page = PAGES.find(([name]) => name === page)![2];
   return (
     <>
