@@ -239,8 +239,8 @@ import os, socket, threading
 stop = threading.Event()
 threading.Thread(target=stop.wait).start()
 a = socket.socket(socket.AF_UNIX); a.bind("sock"); a.listen()
-b = socket.socket(socket.AF_UNIX); b.connect("sock"); c = a.accept()[0]
-b.sendmsg([b"x", b"y"]); print(c.recv(9))
+b = socket.socket(socket.AF_UNIX); b.setblocking(False); b.connect("sock"); c = a.accept()[0]
+b.sendmsg([b"x", b"y"]); print(c.recv(9), os.get_blocking(b.fileno()))
 r, w = os.pipe()
 socket.send_fds(b, [b"fd"], [r]); os.write(w, b"given"); print(os.read(socket.recv_fds(c, 9, 4)[1][0], 9))
 u = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); u.bind("datagrams")
@@ -257,7 +257,7 @@ stop.set()
 
     answer = python(task, tmp_path / "threads.py", code)
 
-    local = ["b'xy'", "b'given'", "b'one'", "b'two'", "FileNotFoundError", "ConnectionRefusedError"]
+    local = ["b'xy'", "False", "b'given'", "b'one'", "b'two'", "FileNotFoundError", "ConnectionRefusedError"]
     assert str(answer["output"]).split() == [*local, "127.0.0.1", "b'bytcp'"], answer
     assert task.asked.texts == []
 

@@ -71,8 +71,8 @@ class HeldConnects:
                 is_inet = _is_inet(sock)
                 if not is_inet and _is_alone(pid):
                     return None
-                kept = None if is_inet else sock.dup()
                 kind, may_block = "udp" if sock.type == socket.SOCK_DGRAM else "tcp", os.get_blocking(sock.fileno())
+                kept = None if is_inet else socket.socket(fileno=sock.detach())
             raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         except (OSError, Unreadable) as error:
             return _refusal(error)
@@ -101,7 +101,7 @@ class HeldConnects:
                 is_inet = _is_inet(sock)
                 if not is_inet and _is_alone(pid):
                     return None
-                kept = None if is_inet else sock.dup()
+                kept = None if is_inet else socket.socket(fileno=sock.detach())
             target, text = self._target(pid, address, size), self._read(pid, data, length)
             raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         except (OSError, Unreadable) as error:
@@ -123,9 +123,9 @@ class HeldConnects:
                 is_inet, is_stream = _is_inet(sock), sock.type == socket.SOCK_STREAM
                 if (is_stream or not is_inet) and _is_alone(pid):
                     return None
-                kept = None if is_inet and not is_stream else sock.dup()
                 may_block = os.get_blocking(sock.fileno())
                 is_lookup = is_inet and _peer_port(sock) in self._name_servers
+                kept = None if is_inet and not is_stream else socket.socket(fileno=sock.detach())
             places = [first + number * _MESSAGE_STEP for number in range(1 if count is None else count)]
             heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
             texts = [self._data(pid, head[2], head[3]) for head in heads]
