@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import secrets
@@ -13,12 +14,12 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from handrail.egress.http_messages import Head, Mask, Server
-from handrail.egress.keys import SecretValues, TaskKeys
+from handrail.egress.keys import SecretValues, TaskKeys, _forms
 from handrail.errors import ConfigError
 from handrail.protocols import Decision
 from handrail.settings.services import SecretConfig
@@ -199,6 +200,27 @@ def test_a_secret_that_cannot_be_read_is_said_without_it(make_task: MakeTask, tl
 
     assert "the secret api cannot be read from its command" in answer["output"]
     assert tls.requests == []
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+def test_a_value_is_hidden_as_servers_repeat_it(before: str) -> None:
+    value = 'k3y/+"<&>=end'
+    mask = Mask(_forms(value))
+    texts = [before + value, before + value.replace("/", r"\/").replace('"', r"\""), html.escape(before + value)]
+    texts += [quote_plus(before + value), quote(before + value).lower(), (before + value).encode().hex()]
+    encoded = base64.b64encode(f"{before}{value} and more".encode()).decode()
+    for text in (*texts, encoded, encoded.translate(str.maketrans("+/", "-_"))):
+        assert b"***" in mask.whole(text.encode()), text
+        assert b"end" not in mask.whole(text.encode()), text
+        assert b"VuZ" not in mask.whole(text.encode()), text  # of the value's end in base64
+
+
+def test_what_a_web_socket_gets_is_not_compressed(make_task: MakeTask, tls: Recorded) -> None:
+    task = make_task({}, {"api": {}})
+
+    task.run(f"curl -sS -H 'Sec-WebSocket-Extensions: permessage-deflate' https://{HOST}:{tls.port}/")
+
+    assert not any("extensions" in name.lower() for name in tls.requests[0][2])
 
 
 def test_a_mask_finds_a_value_in_pieces_of_any_size() -> None:

@@ -93,7 +93,7 @@ def test_a_host_with_a_port_may_be_looked_up_and_not_reached_elsewhere(make_task
     assert task.asked.texts == [f"curl wants {OTHER}:{plain.port}"]
 
 
-@pytest.mark.parametrize("way", ["sendto", "sendmsg", "connect", "sendmmsg", "no_family"])
+@pytest.mark.parametrize("way", ["sendto", "sendmsg", "connect", "sendmmsg", "no_family", "high_place"])
 @pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
 def test_not_a_byte_goes_to_an_unlisted_place_by_udp(
     make_task: MakeTask, tmp_path: Path, way: str, family: str, host: str
@@ -106,8 +106,8 @@ def test_not_a_byte_goes_to_an_unlisted_place_by_udp(
 
         assert "OSError" in str(answer["output"]), answer
         assert received() is None
-        if way == "sendmmsg" or (way, family) == ("no_family", "AF_INET6"):
-            # Several messages with addresses of their own are refused as such; the other has no address.
+        if way == "sendmmsg" or (family == "AF_INET6" and way in ("no_family", "high_place")):
+            # Several messages with addresses of their own are refused as such; the others have no address of the family.
             return
         task.asked.decision = Decision.ONCE
         assert "sent" in str(python(task, tmp_path / "send.py", code)["output"])
@@ -124,6 +124,13 @@ def no_family():
     raw = bytes(2) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
     if libc.sendto(s.fileno(), b"data", 4, 0, raw, 16) < 0:
         raise OSError(ctypes.get_errno(), "refused")
+def high_place():
+    libc.mmap.restype = ctypes.c_void_p
+    at = libc.mmap(ctypes.c_void_p(1 << 32), ctypes.c_size_t(4096), 3, 0x32, -1, ctypes.c_long(0))
+    raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
+    ctypes.memmove(at, raw, 16)
+    if libc.sendto(s.fileno(), b"data", 4, 0, ctypes.c_void_p(at), 16) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
 def sendmmsg():
     raw = struct.pack("=H", socket.AF_INET) + struct.pack(">H", {port}) + socket.inet_aton("127.0.0.1") + bytes(8)
     name, data = ctypes.create_string_buffer(raw, len(raw)), ctypes.create_string_buffer(b"data", 4)
@@ -137,6 +144,7 @@ try:
     elif "{way}" == "sendmsg": s.sendmsg([b"da", b"ta"], [], 0, to)
     elif "{way}" == "sendmmsg": sendmmsg()
     elif "{way}" == "no_family": no_family()
+    elif "{way}" == "high_place": high_place()
     else: s.connect(to); s.send(b"data")
     print("sent")
 except OSError as error:
@@ -224,6 +232,61 @@ except OSError as e: print("EBADF" if e.errno == errno.EBADF else e)
     assert str(answer["output"]).split() == ["b'x'", "ECONNREFUSED", "True", "0", "EBADF"], answer
 
 
+def test_local_sockets_of_a_program_with_threads_are_as_ever(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task(ON)
+    code = """
+import os, socket, threading
+stop = threading.Event()
+threading.Thread(target=stop.wait).start()
+a = socket.socket(socket.AF_UNIX); a.bind("sock"); a.listen()
+b = socket.socket(socket.AF_UNIX); b.setblocking(False); b.connect("sock"); c = a.accept()[0]
+b.sendmsg([b"x", b"y"]); print(c.recv(9), os.get_blocking(b.fileno()))
+r, w = os.pipe()
+socket.send_fds(b, [b"fd"], [r]); os.write(w, b"given"); print(os.read(socket.recv_fds(c, 9, 4)[1][0], 9))
+u = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); u.bind("datagrams")
+v = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); v.sendto(b"one", "datagrams"); print(u.recv(9))
+os.symlink(os.path.abspath("datagrams"), "link"); v.sendmsg([b"two"], [], 0, "link"); print(u.recv(9))
+for where in ("missing", "\\0nobody"):
+    try: socket.socket(socket.AF_UNIX).connect(where)
+    except OSError as e: print(type(e).__name__)
+print(socket.getaddrinfo("localhost", 80, socket.AF_INET)[0][4][0])
+s = socket.create_server(("127.0.0.1", 0)); t = socket.create_connection(s.getsockname())
+t.sendmsg([b"by", b"tcp"]); print(s.accept()[0].recv(9))
+stop.set()
+"""
+
+    answer = python(task, tmp_path / "threads.py", code)
+
+    local = ["b'xy'", "False", "b'given'", "b'one'", "b'two'", "FileNotFoundError", "ConnectionRefusedError"]
+    assert str(answer["output"]).split() == [*local, "127.0.0.1", "b'bytcp'"], answer
+    assert task.asked.texts == []
+
+
+def test_no_packet_takes_a_route_of_its_own(make_task: MakeTask, tmp_path: Path) -> None:
+    """Over another host than the one that was asked about, or with an address in it that nobody has seen."""
+    task = make_task({**ON, "allow": ("127.0.0.2",)})
+    with datagrams() as (port, received):
+        code = f"""
+import socket, struct
+over = bytes([131, 7, 4]) + socket.inet_aton("127.0.0.1") + bytes(1)
+to = ("127.0.0.2", {port})
+def datagram(): return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def option(): datagram().setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, over)
+def option_of_6(): socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).setsockopt(41, 57, bytes(24))
+def message(): s = datagram(); s.connect(to); s.sendmsg([b"data"], [(0, 7, over)])
+def raw():
+    s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 0, 1, 0, 64, 17, 0) + socket.inet_aton("127.0.0.1") * 2
+    s.sendto(head + struct.pack(">HHHH", 9, {port}, 12, 0) + b"data", ("127.0.0.2", 0))
+for way in (option, option_of_6, message, raw):
+    try: print("sent", way())
+    except OSError as e: print("refused")
+"""
+
+        assert str(python(task, tmp_path / "routes.py", code)["output"]).split() == ["refused"] * 4
+        assert received() is None
+
+
 RACES = """
 import ctypes, socket, struct, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -262,18 +325,33 @@ def a_message():
     swap(name(ctypes.addressof(room)), name(0))
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     return lambda: libc.sendmsg(s.fileno(), message, 0) > 0
+def a_socket(*kind):
+    other, datagrams = socket.socket(*kind), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    fd = libc.dup(other.fileno())
+    swap(lambda: libc.dup2(datagrams.fileno(), fd), lambda: libc.dup2(other.fileno(), fd))
+    data = ctypes.create_string_buffer(b"data", 4)
+    iov = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(data), 4), 16)
+    head = struct.pack("QIxxxxQQQQi", ctypes.addressof(room), 16, ctypes.addressof(iov), 1, 0, 0, 0) + bytes(4)
+    def attempt():
+        if other.family == socket.AF_UNIX:
+            libc.connect(fd, room, 16)
+            libc.sendto(fd, b"data", 4, 0x40, room, 16)
+        return libc.sendmsg(fd, head, 0x4040) > 0 or is_there(datagrams)
+    return attempt
+def a_local_socket(): return a_socket(socket.AF_UNIX)
+def a_connection(): return a_socket(socket.AF_INET)
 attempt = {what}()
 print("reached", sum(attempt() for _ in range(300)))
 stop = True
 """
 
 
-@pytest.mark.parametrize("what", ["an_address", "a_family", "a_message"])
+@pytest.mark.parametrize("what", ["an_address", "a_family", "a_message", "a_local_socket", "a_connection"])
 def test_what_changes_while_it_is_checked_is_not_used(make_task: MakeTask, tmp_path: Path, what: str) -> None:
-    """A thread writes the address of another server over what was asked about, as fast as it can."""
+    """A thread puts another address, or another socket, in the place of what was asked about, as fast as it can."""
     task = make_task({**ON, "allow": ("127.0.0.2",)})
     with socket.create_server(("127.0.0.1", 0), backlog=400) as server, datagrams() as (udp, received):
-        port = udp if what == "a_message" else server.getsockname()[1]
+        port = udp if what in ("a_message", "a_local_socket", "a_connection") else server.getsockname()[1]
 
         answer = python(task, tmp_path / "race.py", RACES.format(port=port, what=what), timeout=120)
 

@@ -7,6 +7,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import html
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from ..config.keys import keyring_value
 from ..errors import ConfigError, ToolFailed
@@ -157,14 +158,14 @@ def _login(text: str) -> str:
 
 
 def _forms(value: str) -> set[bytes]:
-    """The value as servers repeat it."""
-    texts = [
-        value,
-        quote(value, safe=""),
-        quote(value),
-        json.dumps(value)[1:-1],
-        base64.b64encode(value.encode()).decode(),
-    ]
+    """The value as servers repeat it, also in the middle of a longer text that is encoded as a whole."""
+    raw, json_text = value.encode(), json.dumps(value)[1:-1]
+    texts = {value, json_text, json_text.replace("/", r"\/"), html.escape(value), raw.hex()}
+    texts |= {quote(value, safe=""), quote(value), quote_plus(value)}
+    texts |= {re.sub("%..", lambda code: code[0].lower(), text) for text in texts}
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
+        texts |= {encoded, encoded.replace("+", "-").replace("/", "_")}
     return {text.encode() for text in texts}
 
 

@@ -22,7 +22,7 @@ from typing import Any, Callable, Iterable, Union  # noqa: UP035  Python 3.8 kno
 from . import syscall_filter
 from .effect_takeover import Takeover
 from .held_calls import Ask, HeldCall, HeldNotices, Hold, Reply, answer_notice, nobody
-from .held_connects import HeldConnects, contact
+from .held_connects import CALLS, HeldConnects, contact
 from .journal import CallJournal
 from .journal_log import JournalFailed, lstat
 from .outside_writes import OutsideWrites
@@ -74,6 +74,10 @@ class EffectWatcher:
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
+        # What is no connection, or could not be looked at, must not become one.
+        self._unclear = {
+            number: errno.EACCES for number, name in self._called.items() if holds_network and name in CALLS
+        }
         self._takeover: Takeover | None = None
         self.on_over: Callable[[int], None] = lambda _: None  # gets the process that says that its command is over
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
@@ -121,7 +125,7 @@ class EffectWatcher:
             return handler(pid, *pick(arguments))
         except Unreadable:
             self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
-            return None
+            return self._unclear.get(number)
         except Elsewhere as elsewhere:
             # Our own mounts of this kind are empty, and gone with the shell.
             if not elsewhere.path.startswith(self._private):
@@ -129,7 +133,8 @@ class EffectWatcher:
             return None
         except (OSError, KeyError, ValueError) as error:
             is_ours = isinstance(error, OSError) and error.errno in EXHAUSTED
-            return errno.EIO if is_ours else None  # a bad name or descriptor: the system call fails by itself
+            # A bad name or descriptor: the system call fails by itself.
+            return errno.EIO if is_ours else self._unclear.get(number)
 
     def _change(
         self,

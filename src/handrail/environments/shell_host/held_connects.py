@@ -1,7 +1,8 @@
 """Connections of watched processes: each waits until the runtime has decided, and is then made on the process's own socket.
 
-What is used is the copy of the address that was checked: the process can change its memory meanwhile. Where the kernel does not
-let the watcher take the socket, nothing is let through but what goes nowhere.
+What is used is the copy of the address that was checked: the process can change its memory meanwhile. A thread of it can also put
+another socket in the place of the one that was looked at, so the watcher uses local sockets of such a process itself as well.
+Where the kernel does not let the watcher take the socket, nothing is let through but what goes nowhere.
 """
 
 from __future__ import annotations
@@ -12,23 +13,28 @@ import errno
 import os
 import socket
 import struct
-from typing import Any, Callable, Dict, Iterable, NamedTuple, Set, Tuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Set, Tuple  # noqa: UP035  for Python 3.8
 
 from . import proc
 from .held_calls import ALLOW, HeldCall, Hold, Reply
 from .journal import CallJournal
 from .journal_log import lstat
 from .proc import check
+from .syscall_filter import ROUTES
 from .syscall_names import Memory, Unreadable, masked_socket
 
+CALLS = ("connect", "sendto", "sendmsg", "sendmmsg")
+
 _libc = ctypes.CDLL(None, use_errno=True)
-_PIDFD_OPEN, _PIDFD_GETFD = 434, 438
+_PIDFD_OPEN, _PIDFD_GETFD, _OPENAT2, _IN_ROOT = 434, 438, 437, 0x10
 _SO_DOMAIN = 39
 _FAST_OPEN = 0x20000000
 _MAX_ADDRESS, _MAX_DATA, _PAGE = 128, 65_536, 4096
 _MESSAGE = struct.Struct("QIxxxxQQQQi")  # struct msghdr
 _MESSAGE_STEP, _MAX_MESSAGES = 64, 64
-_INET, _NO_FAMILY = (socket.AF_INET, socket.AF_INET6), bytes(2)
+_INET, _NO_FAMILY, _LOCAL = (socket.AF_INET, socket.AF_INET6), bytes(2), struct.pack("=H", socket.AF_UNIX)
+_CONTROL = struct.Struct("Qii")  # struct cmsghdr
+_DESCRIPTORS, _RETURNED_ROUTE = (socket.SOL_SOCKET, socket.SCM_RIGHTS), (0, 7)
 
 
 class Target(NamedTuple):
@@ -62,27 +68,29 @@ class HeldConnects:
     def connect(self, pid: int, fd: int, address: int, size: int) -> int | None:
         try:
             with taken(pid, fd) as sock:
-                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
+                is_inet = _is_inet(sock)
+                if not is_inet and _is_alone(pid):
                     return None
                 kind, may_block = "udp" if sock.type == socket.SOCK_DGRAM else "tcp", os.get_blocking(sock.fileno())
+                kept = None if is_inet else socket.socket(fileno=sock.detach())
             raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         except (OSError, Unreadable) as error:
             return _refusal(error)
-        target = _host_in(raw)
+        target = _host_in(raw) if is_inet else None
 
         def go_on(to: str = "") -> int | Reply:
             checked = target.moved(to) if target is not None and to else raw
             if to:
                 self._name_servers.add(int(to.rpartition(":")[2]))
-            with taken(pid, fd) as sock:
-                return _reply(_libc.connect(sock.fileno(), checked, len(checked)))
+            with kept or taken(pid, fd) as sock, _address(pid, checked) as name:
+                return _reply(_libc.connect(sock.fileno(), name, len(name)))
 
         if target is not None:
             raise self._hold("connect", pid, target, kind, go_on, is_slow=may_block)
-        if raw[:2] != _NO_FAMILY:
+        if is_inet and raw[:2] != _NO_FAMILY:
             return errno.EAFNOSUPPORT
-        # The end of a connection. The kernel would read the family once more, and find that of a host there.
-        raise Hold(HeldCall("connect", "connect", ""), go_on, errno.EACCES, answer=ALLOW)
+        # The end of a connection, or no host. The kernel would read the family once more, and find that of a host there.
+        raise _unasked(go_on, is_slow=not is_inet)
 
     def send_to(self, pid: int, *arguments: int) -> int | None:
         fd, data, length, flags, address, size = arguments[:6]
@@ -90,11 +98,21 @@ class HeldConnects:
             if flags & _FAST_OPEN:
                 return errno.EOPNOTSUPP  # a connection is made by connect
             with taken(pid, fd) as sock:
-                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET:
+                is_inet = _is_inet(sock)
+                if not is_inet and _is_alone(pid):
                     return None
+                kept = None if is_inet else socket.socket(fileno=sock.detach())
             target, text = self._target(pid, address, size), self._read(pid, data, length)
+            raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         except (OSError, Unreadable) as error:
             return _refusal(error)
+        if kept is not None:
+
+            def go_on(_: str = "") -> int | Reply:
+                with kept, _address(pid, raw) as name:
+                    return _reply(_libc.sendto(kept.fileno(), text, len(text), flags, name, len(name)))
+
+            raise _unasked(go_on, is_slow=True)
         return errno.EAFNOSUPPORT if target is None else self._hold_message(pid, fd, target, text, flags)
 
     def send_messages(self, pid: int, fd: int, first: int, flags: int, count: int | None = None) -> int | None:
@@ -102,26 +120,34 @@ class HeldConnects:
             return errno.EOPNOTSUPP if flags & _FAST_OPEN else errno.EMSGSIZE
         try:
             with taken(pid, fd) as sock:
-                if sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) not in _INET or sock.type == socket.SOCK_STREAM:
+                is_inet, is_stream = _is_inet(sock), sock.type == socket.SOCK_STREAM
+                if (is_stream or not is_inet) and _is_alone(pid):
                     return None
-                may_block, is_lookup = os.get_blocking(sock.fileno()), _peer_port(sock) in self._name_servers
+                may_block = os.get_blocking(sock.fileno())
+                is_lookup = is_inet and _peer_port(sock) in self._name_servers
+                kept = None if is_inet and not is_stream else socket.socket(fileno=sock.detach())
             places = [first + number * _MESSAGE_STEP for number in range(1 if count is None else count)]
             heads = [_MESSAGE.unpack(self._memory.read(pid, place, _MESSAGE.size)) for place in places]
-            texts = [b"".join(self._read(pid, *part) for part in self._parts(pid, head[2], head[3])) for head in heads]
+            texts = [self._data(pid, head[2], head[3]) for head in heads]
             controls = [self._read(pid, head[4], head[5]) for head in heads]
+            names = [self._read(pid, head[0], min(head[1], _MAX_ADDRESS)) if head[0] else b"" for head in heads]
             named = [self._target(pid, head[0], head[1]) for head in heads if head[0] and head[1]]
         except (OSError, Unreadable, struct.error) as error:
             return _refusal(error)
-        if named:
+        if not is_stream and any(len(text) == _MAX_DATA for text in texts):
+            return errno.EMSGSIZE
+        if named and kept is None:
             is_clear = len(places) == 1 and named[0] is not None
             return self._hold_message(pid, fd, named[0], texts[0], flags) if is_clear and named[0] else errno.EACCES
 
         def go_on(_: str = "") -> int | Reply:
             """The kernel would look once more whether there is an address."""
             sent = size = 0
-            with taken(pid, fd) as sock:
+            with kept or taken(pid, fd) as sock:
                 for number, place in enumerate(places):
-                    size = _send(sock.fileno(), texts[number], controls[number], flags)
+                    # A connection has no need of an address.
+                    with _address(pid, b"" if is_inet else names[number]) as name:
+                        size = _send(pid, sock.fileno(), texts[number], controls[number], flags, name)
                     if size < 0:
                         return Reply(sent) if sent else ctypes.get_errno()
                     if count is not None:
@@ -131,7 +157,7 @@ class HeldConnects:
 
         if is_lookup and texts:  # it waits here: at the runtime's name server its program would lose patience
             raise Hold(HeldCall("lookup", "sendmsg", _name_in(texts[0])), go_on, errno.ECONNREFUSED)
-        raise Hold(HeldCall("connect", "sendmsg", ""), go_on, errno.EACCES, is_slow=may_block, answer=ALLOW)
+        raise _unasked(go_on, is_slow=may_block)
 
     def _hold_message(self, pid: int, fd: int, target: Target, data: bytes, flags: int) -> int | None:
         def go_on(_: str = "") -> int | Reply:
@@ -161,9 +187,12 @@ class HeldConnects:
         raw = self._memory.read(pid, address, min(size, _MAX_ADDRESS))
         return _host_in(struct.pack("=H", socket.AF_INET) + raw[2:] if raw[:2] == _NO_FAMILY else raw)
 
-    def _parts(self, pid: int, place: int, count: int) -> list[tuple[int, int]]:
-        raw = self._read(pid, place, min(count, 1024) * 16)
-        return [struct.unpack_from("QQ", raw, at) for at in range(0, len(raw), 16)]
+    def _data(self, pid: int, place: int, count: int) -> bytes:
+        """Of a long message only the beginning, which is too much for a datagram."""
+        data = b""
+        for part in struct.iter_unpack("QQ", self._read(pid, place, min(count, 1024) * 16)):
+            data += self._read(pid, part[0], min(part[1], _MAX_DATA - len(data)))
+        return data
 
     def _read(self, pid: int, place: int, size: int) -> bytes:
         size = min(size, _MAX_DATA)
@@ -179,12 +208,59 @@ def _host_in(raw: bytes) -> Target | None:
     return Target(raw, socket.inet_ntop(family, host), struct.unpack_from(">H", raw, 2)[0])
 
 
+def _unasked(go_on: Callable[..., int | Reply], *, is_slow: bool) -> Hold:
+    return Hold(HeldCall("connect", "connect", ""), go_on, errno.EACCES, is_slow=is_slow, answer=ALLOW)
+
+
+def _is_inet(sock: socket.socket) -> bool:
+    return sock.getsockopt(socket.SOL_SOCKET, _SO_DOMAIN) in _INET
+
+
+def _is_alone(pid: int) -> bool:
+    """Whether nobody can change the process's descriptors now. Raises PermissionError if one can, and we cannot act for it."""
+    with open(f"/proc/{pid}/status", "rb") as file:
+        fields = {name: rest.split() for name, _, rest in (line.partition(b":") for line in file)}
+    if int(fields[b"Threads"][0]) > 1 and int(fields[b"Uid"][1]) != os.geteuid():
+        raise PermissionError(errno.EACCES, "a process with threads that is somebody else's")
+    return int(fields[b"Threads"][0]) == 1
+
+
+@contextlib.contextmanager
+def _address(pid: int, raw: bytes) -> Iterator[bytes]:
+    """The address by which this process reaches what the other means. Only the kernel knows which local names without a file are
+    of the same shell."""
+    if raw[:2] != _LOCAL:
+        yield raw
+        return
+    path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), os.fsdecode(raw[2:].split(b"\0")[0]))
+    if raw[2:3] in (b"", b"\0"):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "a name without a file")
+    root, how = os.open(f"/proc/{pid}/root", os.O_PATH), struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
+    try:
+        fd = check(_libc.syscall(_OPENAT2, root, os.fsencode(path), how, len(how)), "openat2")
+    finally:
+        os.close(root)
+    try:
+        yield _LOCAL + f"/proc/self/fd/{fd}\0".encode()
+    finally:
+        os.close(fd)
+
+
 def taken(pid: int, fd: int) -> socket.socket:
     """A copy of a process's socket. Raises OSError."""
+    copy = _copied(pid, fd)
+    try:
+        return socket.socket(fileno=copy)
+    except OSError:  # it is none
+        os.close(copy)
+        raise
+
+
+def _copied(pid: int, fd: int) -> int:
     # A thread has the descriptors of its process.
     process = check(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0), "pidfd_open")
     try:
-        return socket.socket(fileno=check(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0), "pidfd_getfd"))
+        return check(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0), "pidfd_getfd")
     finally:
         os.close(process)
 
@@ -196,13 +272,28 @@ def _peer_port(sock: socket.socket) -> int:
         return 0
 
 
-def _send(fd: int, text: bytes, control: bytes, flags: int) -> int:
-    """A message without an address: -1 for a failure, which errno has."""
-    parts = [ctypes.create_string_buffer(each, len(each)) for each in (text, control)]
-    vector = ctypes.create_string_buffer(struct.pack("QQ", ctypes.addressof(parts[0]), len(text)))
-    control_at = ctypes.addressof(parts[1]) if control else 0
-    head = _MESSAGE.pack(0, 0, ctypes.addressof(vector), 1, control_at, len(control), 0)
-    return int(_libc.sendmsg(fd, head + bytes(4), flags))
+def _send(pid: int, fd: int, text: bytes, control: bytes, flags: int, name: bytes) -> int:
+    """A message of the process: -1 for a failure, which errno has. Raises PermissionError for one with a route of its own."""
+    parts = [ctypes.create_string_buffer(each, len(each)) for each in (text, control, name)]
+    text_at, control_at, name_at = (ctypes.addressof(part) if len(part) else 0 for part in parts)
+    vector = ctypes.create_string_buffer(struct.pack("QQ", text_at, len(text)))
+    head = _MESSAGE.pack(name_at, len(name), ctypes.addressof(vector), 1, control_at, len(control), 0)
+    at, own = 0, []
+    try:
+        while at + _CONTROL.size <= len(control):
+            size, *kind = _CONTROL.unpack_from(control, at)
+            if tuple(kind) in (*ROUTES, _RETURNED_ROUTE):
+                raise PermissionError(errno.EACCES, "a route of its own")
+            for place in (
+                range(at + _CONTROL.size, min(at + size, len(control)) - 3, 4) if tuple(kind) == _DESCRIPTORS else ()
+            ):
+                own.append(_copied(pid, struct.unpack_from("i", control, place)[0]))
+                struct.pack_into("i", parts[1], place, own[-1])
+            at += max(size + 7 & ~7, _CONTROL.size)
+        return int(_libc.sendmsg(fd, head + bytes(4), flags))
+    finally:
+        for each in own:
+            os.close(each)
 
 
 def _write(pid: int, place: int, data: bytes) -> None:

@@ -37,7 +37,7 @@ import re
 import socket
 import stat
 import struct
-from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import landlock, mounts, proc
 from .mounts import NEW_MOUNTS
@@ -200,7 +200,7 @@ def _give_up_rights(*, holds_connects: bool = False) -> None:
     with contextlib.suppress(OSError):  # reported as missing
         landlock.keep_signals_inside(holds_connects=holds_connects)
     forbid_mount_namespaces()
-    drop_capabilities()
+    drop_capabilities(also=_OF_NETWORK if holds_connects else ())
 
 
 def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> None:
@@ -329,19 +329,10 @@ _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _MODE_FILTER = 22, 24, 2
 _CAPABILITY_VERSION = 0x20080522
 
 # What would let root undo a mount, reach into other processes and the kernel, or read a file past the mounts.
-_DROPPED_BY_ROOT = {
-    "dac_read_search": 2,  # open_by_handle_at
-    "sys_module": 16,
-    "sys_rawio": 17,
-    "sys_ptrace": 19,
-    "sys_admin": 21,
-    "mknod": 27,
-    "mac_override": 32,
-    "mac_admin": 33,
-    "perfmon": 38,
-    "bpf": 39,
-    "checkpoint_restore": 40,
-}
+# In this order: dac_read_search (open_by_handle_at), sys_module, sys_rawio, sys_ptrace, sys_admin, mknod, mac_override,
+# mac_admin, perfmon, bpf, checkpoint_restore.
+_DROPPED_BY_ROOT = (2, 16, 17, 19, 21, 27, 32, 33, 38, 39, 40)
+_OF_NETWORK = (12, 13)  # net_admin and net_raw, which could lead an allowed connection elsewhere
 _ALL = range(64)
 
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
@@ -363,13 +354,13 @@ def clone_number() -> int:
     return _CALLS[os.uname().machine][0][1]
 
 
-def drop_capabilities(*, all_of_root: bool = False) -> None:
+def drop_capabilities(*, all_of_root: bool = False, also: Iterable[int] = ()) -> None:
     """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all.
 
     It must not have more than they: bash could not open this process's descriptors then.
     """
     is_root = os.geteuid() == 0 and not all_of_root
-    dropped = frozenset(_DROPPED_BY_ROOT.values() if is_root else _ALL)
+    dropped = frozenset((*_DROPPED_BY_ROOT, *also) if is_root else _ALL)
     for number in dropped:
         _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # it fails for numbers that this kernel does not have
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)

@@ -59,6 +59,10 @@ _MESSAGES = ("sendmsg", "sendmmsg")
 # The only kinds of sockets that there are then, as each connection of others could not be checked: local ones, IPv4 and IPv6,
 # netlink and cryptography; and not SCTP, which connects without `connect`.
 _SOCKET, _FAMILIES, _SCTP = (41, 198), (1, 2, 10, 16, 38), 132
+# Options of IPv4 and IPv6, by level, that lead packets over a host of the program's choice.
+_SETSOCKOPT, ROUTES = (54, 208), ((0, 4), (41, 5), (41, 6), (41, 57))
+# A process of its own that shares the descriptors could change them during a check. What clone3 does cannot be seen.
+_CLONE, _CLONE3, _CLONE_FILES, _CLONE_THREAD = (56, 220), 435, 0x400, 0x10000
 _watches_messages = False
 
 
@@ -116,13 +120,22 @@ def program() -> bytes:
     is_setfl = ((_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 3, _F_SETFL), (_LOAD, 0, 0, _argument(2)))
     when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)
     when(known.pop("fallocate"), (_LOAD, 0, 0, _argument(1)), (_EQUAL, 1, 0, 0), *answer)
-    when(known.pop("sendto"), (_LOAD, 0, 0, _argument(4)), (_EQUAL, 1, 0, 0), *answer)
+    halves = (_LOAD, 0, 0, _argument(4)), (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _argument(4) + 4), (_EQUAL, 1, 0, 0)
+    when(known.pop("sendto"), *halves, *answer)
     when(known.pop("kill"), (_LOAD, 0, 0, _argument(0)), (_EQUAL, 0, 1, NOBODY), *answer)
     if _watches_messages:
         is_known = [(_EQUAL, len(_FAMILIES) - index, 0, family) for index, family in enumerate(_FAMILIES)]
         is_sctp = ((_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, _SCTP), (_RETURN, 0, 0, _NO_FAMILY))
         refused = (_RETURN, 0, 0, _NO_FAMILY)
         when(_SOCKET[column], (_LOAD, 0, 0, _argument(0)), *is_known, refused, *is_sctp, (_RETURN, 0, 0, _ALLOW))
+        routes: list[tuple[int, int, int, int]] = []
+        for level, option in ROUTES:
+            routes += ((_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 3, level), (_LOAD, 0, 0, _argument(2)))
+            routes += ((_EQUAL, 0, 1, option), refused)
+        when(_SETSOCKOPT[column], *routes, (_RETURN, 0, 0, _ALLOW))
+        shares = ((_AND, 0, 0, _CLONE_FILES | _CLONE_THREAD), (_EQUAL, 0, 1, _CLONE_FILES), (_RETURN, 0, 0, _FAIL))
+        when(_CLONE[column], (_LOAD, 0, 0, _argument(0)), *shares, (_RETURN, 0, 0, _ALLOW))
+        when(_CLONE3, (_RETURN, 0, 0, _FAIL))
     for number in known.values():
         when(number, (_RETURN, 0, 0, _NOTIFY))
     for number in _REFUSED[column]:
