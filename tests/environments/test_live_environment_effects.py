@@ -378,3 +378,15 @@ def test_a_command_cannot_say_that_another_call_runs(tmp_path: Path, home: Path)
         done = shell.execute(script, call=7, timeout=PATIENCE_SECONDS)
         assert "Permission denied" in text(done)
         assert [one["path"] for one in shell.call_effects("describe", call=7)["created"]] == [str(tmp_path / "new")]
+
+
+def test_a_journal_names_the_process_that_ends_all_who_change_something(tmp_path: Path, home: Path) -> None:
+    with LocalEnvironment(str(tmp_path)) as shell:
+        for number, command in enumerate(
+            ("echo x > new", "exit", "rm new"), 1
+        ):  # the second has another bash run the third
+            shell.execute(command, call=number, timeout=PATIENCE_SECONDS)
+        (mark,) = (home / "state" / "journal").glob("*.open")
+        _, maker = mark.read_text().split()
+        assert proc.command_line(int(maker.partition(".")[0])) == "handrail-shell"
+        assert log.is_any_alive(mark.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handrail.environments.shell_host import call_effects
+from handrail.environments.shell_host import call_effects, journal_log, journal_undo, proc
 from handrail.environments.shell_host.journal_expiry import Clock
 from handrail.environments.shell_host.journal_undo import recover
 
@@ -294,6 +295,22 @@ def test_what_somebody_wrote_before_a_killed_call_was_rolled_back_is_not_lost(re
     assert [one["failed"] for one in recover(recorder.folder)] == [[]]
     assert (recorder.work / "a").read_text() == "1 one\n"
     assert [path.read_text() for path in Path(recorder.folder, "stash").iterdir()] == ["1 one\nmine"]
+
+
+def test_a_killed_call_is_rolled_back_when_nobody_is_left_who_could_change_something_for_it(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_undo, "_END_SECONDS", 0)
+    with subprocess.Popen(["sleep", "60"]) as shell:
+        stat = proc.stat_of(shell.pid)
+        assert stat is not None
+        recorder.writer.made_by(journal_log.processes([(shell.pid, stat.start)]))
+        watched("echo x > a", recorder.work, recorder.next_call(), recorder.stash)
+        recorder.writer.close()
+        assert recover(recorder.folder) == []
+        shell.kill()
+    assert [one["outcome"] for one in recover(recorder.folder)] == ["rolled back"]
+    assert (recorder.work / "a").read_text() == "1 one\n"
 
 
 def test_a_clock_that_jumped_makes_nothing_expire_before_a_day_has_passed(recorder: Recorder) -> None:

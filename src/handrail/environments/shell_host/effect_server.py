@@ -29,7 +29,7 @@ from .effect_watcher import EffectWatcher
 from .held_calls import Ask, HeldCall, Questions, Release
 from .held_connects import taken
 from .journal import CallJournal, NotRecorded, Stash
-from .journal_log import JournalFailed, LogWriter, writer_name
+from .journal_log import JournalFailed, LogWriter, processes, writer_name
 from .syscall_filter import FilterRefused, Watch
 from .wire import CHANGED, COUNTED, COUNTS, CURRENT, ENDED, TRIED, CallPage, Packet
 
@@ -63,6 +63,10 @@ class Watched:
     ) -> EffectWatcher:
         """`receive` takes packets that have arrived: which processes a call has left must be known before they are asked for."""
         self._bash = bash
+        mine = proc.stat_of(bash)
+        above = proc.stat_of(mine.parent) if mine is not None else None
+        if mine is not None and above is not None:  # its supervisor, which ends all that runs there
+            self._writer.made_by(processes([(mine.parent, above.start)]))
         if page is not None:
             if self._page is not None:
                 self._page.close()

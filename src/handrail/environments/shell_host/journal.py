@@ -16,7 +16,6 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
-from . import proc
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
 from .wire import COUNTED
 
@@ -232,9 +231,7 @@ class CallJournal:
 
     def left(self, processes: Iterable[tuple[int, int]]) -> None:
         """It ends here, and leaves these running, each with its start time."""
-        self._write(
-            log.LEFT, "", data=" ".join([proc.boot_id(), *(f"{pid}.{start}" for pid, start in processes)]).encode()
-        )
+        self._write(log.LEFT, "", data=log.processes(processes))
         self.end()
 
     def undoes(self, call: int, only: str = "") -> None:

@@ -4,7 +4,8 @@ Each writer (a shell supervisor, a job supervisor, a process with file tools) ap
 another. A log is named by the first call in it, so that later calls are found without reading everything:
 
     <journal>/<first call>-<writer>.log    the entries
-    <journal>/<first call>-<writer>.open   there until every call in the log has ended
+    <journal>/<first call>-<writer>.open   there until every call in the log has ended; names the process that ends last of
+                                           those that make the changes
     <journal>/stash/                       what was deleted or replaced, see `stash`
 
 An entry is a head (length, checksum, call, time, kind, lengths of the parts), two names, the attributes of the file before the
@@ -24,7 +25,7 @@ import sys
 import time
 import zlib
 from itertools import chain
-from typing import Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 from . import proc
 
@@ -141,13 +142,23 @@ def writer_name() -> str:
     return f"{os.getpid()}.{mine.start if mine is not None else 0}.{next(_count)}"
 
 
+def processes(found: Iterable[tuple[int, int]]) -> bytes:
+    """Processes by number and start time, of this boot."""
+    return " ".join([proc.boot_id(), *(f"{pid}.{start}" for pid, start in found)]).encode()
+
+
+def is_any_alive(found: bytes) -> bool:
+    boot, *rest = found.split() or [b""]
+    return boot == proc.boot_id().encode() and any(proc.is_alive(*map(int, one.split(b"."))) for one in rest)
+
+
 class LogWriter:
     """Appends entries. `name` is the writer's: see `writer_name`."""
 
     def __init__(self, journal: str, name: str) -> None:
         self.journal, self._name = journal, name
         self._fd = -1
-        self._bytes = 0
+        self._bytes, self._makers = 0, b""
         self._unended: set[int] = set()
         self.path = ""
 
@@ -167,6 +178,12 @@ class LogWriter:
         else:
             self._unended.add(call)
         self._bytes += len(content)
+
+    def made_by(self, makers: bytes) -> None:
+        """`processes` that end after all that make the changes."""
+        self._makers = makers
+        if self._fd >= 0:
+            self._mark()
 
     def rotate(self) -> None:
         """Called between two calls, so that a log of many calls can be removed when they have expired."""
@@ -188,13 +205,16 @@ class LogWriter:
 
     def _open(self, call: int) -> None:
         os.makedirs(self.journal, mode=0o700, exist_ok=True)
-        base = os.path.join(self.journal, f"{call}-{self._name}")
-        self.path = base + SUFFIX
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        self._fd = os.open(self.path, flags | os.O_APPEND, 0o600)
+        self.path = os.path.join(self.journal, f"{call}-{self._name}{SUFFIX}")
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_APPEND, 0o600)
         # As long as somebody writes to it, a log does not expire. Before the mark is made: what has one and no lock was left.
         fcntl.flock(self._fd, fcntl.LOCK_SH)
-        os.close(os.open(base + OPEN_SUFFIX, flags, 0o600))
+        self._mark()
+
+    def _mark(self) -> None:
+        fd = os.open(self.path[: -len(SUFFIX)] + OPEN_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(self._makers)
 
 
 class Log:
@@ -310,12 +330,7 @@ class Journal:
 
     def is_running(self, call: int) -> bool:
         """Whether something that the call has left is still there."""
-        here = proc.boot_id().encode()
-        for log in self._logs.values():
-            for boot, *left in map(bytes.split, log.left.get(call, ())):
-                if boot == here and any(proc.is_alive(*map(int, one.split(b"."))) for one in left):
-                    return True
-        return False
+        return any(is_any_alive(left) for log in self._logs.values() for left in log.left.get(call, ()))
 
     def is_reverted(self, call: int, since: int) -> bool:
         """Whether nothing is left of what was done since another call: it was taken back, or has taken back something later."""

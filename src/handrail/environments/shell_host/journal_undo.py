@@ -21,12 +21,13 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple  # noqa: UP035 
 from . import journal_log as log
 from .journal import CallJournal, NotRecorded, Stash, copy, copy_content, extended_attributes
 from .journal_expiry import locked, unnamed
-from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, lstat, meta_of, names_in, writer_name
+from .journal_log import OPEN_SUFFIX, SUFFIX, Entry, Journal, Meta, is_any_alive, lstat, meta_of, names_in, writer_name
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 _BEFORE_SUFFIX = ".before-undo-"
+_END_SECONDS, _POLL_SECONDS = 3.0, 0.01
 
 
 class Undone(NamedTuple):
@@ -332,7 +333,7 @@ def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]
         return []
     with locked(journal_folder):
         left = [name[: -len(OPEN_SUFFIX)] + SUFFIX for name in names_in(journal_folder) if name.endswith(OPEN_SUFFIX)]
-        dead = [name for name in left if not _is_written_to(os.path.join(journal_folder, name))]
+        dead = [name for name in left if not _is_written_to(os.path.join(journal_folder, name[: -len(SUFFIX)]))]
         if not dead:
             return []
         journal = Journal(journal_folder)
@@ -381,16 +382,19 @@ def _drop_further_names(journal: Journal, writers: list[str]) -> None:
                     os.unlink(one)
 
 
-def _is_written_to(path: str) -> bool:
-    """Whether somebody holds the lock of a writer. A log that its writer had not yet made is not there."""
+def _is_written_to(base: str) -> bool:
+    """Whether somebody holds the lock of a writer. A log that its writer had not yet made is not there. If the writer was killed,
+    a change that it had let through may still be about to happen: the end of whoever makes it is waited for."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(base + SUFFIX, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with open(base + OPEN_SUFFIX, "rb") as file:
+            makers = b"" if JOB_MARK in base else file.read()  # a background process goes on, and is not rolled back
     except FileNotFoundError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(fd)
-    return False
+    end = time.monotonic() + _END_SECONDS
+    while is_any_alive(makers) and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+    return is_any_alive(makers)
