@@ -44,9 +44,10 @@ def worlds(language: str, text: str, found: list[Token], readers: AbstractSet[st
     for values in possible.values():
         count *= len(values)
     if count > _MAX_WORLDS:  # those that may be a home stay
-        possible = {
-            name: [value for value in values if value and value[0] == "~"][:1] for name, values in possible.items()
+        homes = {
+            name: next((one for one in values if one and one[0] == "~"), None) for name, values in possible.items()
         }
+        possible = {name: (home,) for name, home in homes.items()}
     for chosen in itertools.product(*possible.values()):
         yield names.replaced({name: value for name, value in zip(possible, chosen, strict=True) if value is not None})
 
