@@ -294,6 +294,8 @@ def _joined(found: Sequence[Token]) -> list[Token]:
             if first >= 0 and made[first].kind == "string" and operator in _WORDS.puts_together:
                 quote = min(token.quote, made[first].quote)
                 made[first:] = [made[first]._replace(text=made[first].text + token.text, quote=quote)]
+        elif token.text == "(" and [one.text for one in made[-4:-1:2]] == ["[", "]"] and made[-3].text.isidentifier():
+            made[-4:] = [made[-3]._replace(kind="name"), token]  # x["system"](..)
         elif token.text == ")" and [one.text for one in made[-5:-2:2]] == ["(", ","]:
             call, home, path = made[-6:-3:2][0], made[-4], made[-2]
             if _RE.chain.split(call.text)[-1] in ("join", "resolve") and home.text[:1] == "~" and path.kind == "string":
