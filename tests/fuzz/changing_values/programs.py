@@ -74,7 +74,7 @@ for ($N) {s/x//;$_.='W'}
 $_='W'; $N=$_;
 $_='W'; s/s/m/; $N=$_;
 local $N='W';
-*N=\\'W'; 
+*N=\\'W';
 *N=\\$M;
 eval "\\$N='W'";
 eval {$N='W'};
@@ -87,10 +87,6 @@ $N=chr(114).chr(109);
 $N=pack('A*','W');
 $N=pack('C*',114,109);
 $N=ucfirst(lc('W')); $N=lcfirst $N;
-$N=<<X;
-W
-X
-chomp $N;
 $N=q(W);
 $N=qq{W};
 $N=q/W/;
@@ -153,7 +149,8 @@ system(sprintf('%s -rf /srv/data',$N));
     "run": "perl -e {}",
 }
 JAVASCRIPT = {
-    "start": "const {execSync,spawnSync}=require('child_process'),fs=require('fs');var a='',b='',c='',k=0,t,o={};const T=f=>{try{f()}catch(e){}};",
+    "start": "const {execSync,spawnSync}=require('child_process'),fs=require('fs');"
+    "var a='',b='',c='',k=0,t,o={};const T=f=>{try{f()}catch(e){}};",
     "simple": """
 N='W';
 N="W";
@@ -208,7 +205,7 @@ const hN=x=>{N+=x}; hN('W');
 var N='W';
 {let N='W';}
 eval("N='W'");
-globalThis.N='W'; 
+globalThis.N='W';
 N=String.fromCharCode(114,109);
 N=Buffer.from('W').toString();
 N=atob(btoa('W'));
@@ -408,7 +405,7 @@ $0="W"; $1="V"; N=$0;
 N="W"; N="V";
 if (M) N="W";
 N=f1("W");
-f2(); 
+f2();
 f3(u); N=u["k"];
 k++; N=k>1?"W":"V";
 N=ENVIRON["USER"]?"W":"V";
@@ -434,7 +431,7 @@ x=N " -rf "; x=x "/srv/data"; system(x);
 print "x" | (N " -rf /srv/data"); close(N " -rf /srv/data");
 system(sprintf("%s -rf /srv/data",N));
 """,
-    "wrap": 'function f1(x){{return x}} function f2(){{a="rm"}} function f3(y){{y["k"]="rm"}} BEGIN {{ {} }}',
+    "wrap": 'function f1(x){return x} function f2(){a="rm"} function f3(y){y["k"]="rm"} BEGIN { {} }',
     "run": "awk {}",
 }
 TCL = {
@@ -519,11 +516,7 @@ class Programs:
         pieces = [self._table["start"], *(self._statement(0) for _ in range(self._chance.randint(1, 3)))]
         pieces += [self._filled("use", 9) for _ in range(1)]
         text = ("\n" if self._indented else self._table.get("join", "\n")).join(filter(None, pieces))
-        text = (
-            self._table.get("wrap", "{}").replace("{{", "{").replace("}}", "}").replace("{}", text, 1)
-            if "wrap" in self._table
-            else text
-        )
+        text = self._table.get("wrap", "{}").replace("{}", text, 1)
         run = self._table["run"]
         inside = text if "<<" in run else shlex.quote(text)
         return "touch here; " + run.replace("{}", inside, 1)
@@ -534,10 +527,6 @@ class Programs:
 
     def _filled(self, kind: str, depth: int) -> str:
         line = self._chance.choice(self._lines[kind])
-        if "<<X" in line:
-            line = self._chance.choice([one for one in self._lines[kind] if "<<X" not in one and one not in ("W", "X")])
-        if line in ("W", "X"):
-            line = self._lines[kind][0]
         names = self._chance.sample(_NAMES, 3)
         filled = ""
         for place, sign in enumerate(line):

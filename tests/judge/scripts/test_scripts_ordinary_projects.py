@@ -87,3 +87,21 @@ def test_an_everyday_command_asks_nothing(files: dict[str, str], command: str, s
         (tmp_path / name).write_text(text)
     found = assess(command, cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(since)).findings
     assert not found, [(finding.rule, finding.why, finding.argv) for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tox.ini", "[tox]\n[testenv:style]\ncommands = ruff check\n[testenv:wipe]\ncommands = rm -rf /srv/data\n"),
+        ("pyproject.toml", '[tool.tox.env.style]\ncommands = [["ruff"]]\n[tool.tox.env.wipe]\ncommands = [["rm", "-rf", "/srv/data"]]\n'),
+    ],
+)
+def test_only_the_environments_of_tox_that_are_named_count(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+
+    def asks(command: str) -> bool:
+        return assess(command, cwd=str(tmp_path), project=str(tmp_path), disk=HostDisk(float("inf"))).dangerous
+
+    assert not asks("tox -e style")
+    assert asks("tox -e style,wipe")
+    assert asks("tox")

@@ -342,6 +342,7 @@ def _by_patterns(host: Host, text: str) -> None:
             elif kind == "typed":
                 host.shell(unescape(found).replace("\r", "\n"))
             else:
+                found = found.replace("{*}", "").removeprefix("[list ")
                 shows[kind](re.sub(r"\{([^{}']*)\}", r"'\1'", found).strip().strip('"'))
 
 

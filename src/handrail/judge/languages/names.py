@@ -45,7 +45,7 @@ def worlds(language: str, text: str, found: list[Token], readers: AbstractSet[st
         count *= len(values)
     if count > _MAX_WORLDS:  # those that may be a home stay
         possible = {
-            name: [value for value in values if value and value[0] == "~"][:1] for name, values in possible.items()
+            name: [one for one in values if one and one[0] == "~"][:1] or [None] for name, values in possible.items()
         }
     for chosen in itertools.product(*possible.values()):
         yield names.replaced({name: value for name, value in zip(possible, chosen, strict=True) if value is not None})
@@ -80,7 +80,7 @@ class _Names:
             name = self._name(place)
             if self._is_assigned(place):
                 assigned.setdefault(name, []).append(place)
-                if self._is_inner(place) or name in read:  # something may come before it
+                if self._around[place] >= 0 or name in read:  # it may run later or not at all, or be used before
                     unclear.add(name)
             elif self._is_read(place):
                 read.add(name)
@@ -93,12 +93,7 @@ class _Names:
         known: dict[str, _Value] = {}
         for _ in range(_MAX_ROUNDS):
             values = {name: [self._right(place, known) for place in places] for name, places in assigned.items()}
-            before, known = (
-                known,
-                {name: found[0] for name, found in values.items() if len(set(found)) == 1 and name not in unclear},
-            )
-            if known == before:
-                break
+            known = {name: found[0] for name, found in values.items() if len(set(found)) == 1 and name not in unclear}
         for name in unclear & values.keys():
             values[name].append(None)
         return {name: list(dict.fromkeys(found)) for name, found in values.items() if any(found)}
@@ -117,10 +112,14 @@ class _Names:
                 made.append(token)
                 continue
             if isinstance(value, tuple) and self._sign(place + 1) == "[":
-                at = self._found[place + 2]
-                skipped = place + 3
-                value = value[int(at.text)] if at.text.isdigit() and int(at.text) < len(value) else ""
-            made += _strings(value, token)
+                index = self._found[place + 2].text if self._sign(place + 3) == "]" else ""
+                if not index.isdigit() or int(index) >= len(value):
+                    made.append(token)
+                    continue
+                value, skipped = value[int(index)], place + 3
+            for item in (value,) if isinstance(value, str) else value:
+                made += [Token("string", item, token.start), Token("sign", ",", token.start)]
+            made.pop()
             if "." in token.text:  # a method of it
                 made += [Token("sign", ".", token.start), Token("name", token.text.rpartition(".")[2], token.start)]
         return _joined(made)
@@ -160,14 +159,8 @@ class _Names:
         starts = before is None or before.kind == "end" or before.text in ("{", "}", *_WORDS.declares)
         starts = starts or self._is_next(place)
         starts = starts or (self._language == "javascript" and self._sign(place - 1) == "," and self._around[place] < 0)
-        return operator[:1] == "=" and operator[1:2] not in ("=", "~", ">") and starts and self._is_plain(place)
-
-    def _is_plain(self, place: int) -> bool:
-        return not _RE.chain.search(self._found[place].text) and self._found[place].text not in ("$_", "@_", "%_")
-
-    def _is_inner(self, place: int) -> bool:
-        """Whether it is in a block, which may run later or not at all."""
-        return self._around[place] >= 0
+        sets = operator[:1] == "=" and operator[1:2] not in ("=", "~", ">")
+        return sets and starts and re.fullmatch(r"\W?(?!_$)\w+", self._found[place].text) is not None
 
     def _is_read(self, place: int) -> bool:
         token, before = self._found[place], self._found[place - 1] if place else None
@@ -272,14 +265,6 @@ def _before(found: Sequence[Token], place: int) -> str:
     return signs
 
 
-def _strings(value: _Value, token: Token) -> list[Token]:
-    """The tokens that a value is written with."""
-    items = (value,) if isinstance(value, str) else value or ()
-    made = [Token("sign", ",", token.start)] * (2 * len(items) - 1)
-    made[::2] = [Token("string", item, token.start, "'") for item in items]
-    return made
-
-
 def _joined(found: Sequence[Token]) -> list[Token]:
     """Strings that are put together become one, and so does a path that is joined to a home."""
     made: list[Token] = []
@@ -293,6 +278,8 @@ def _joined(found: Sequence[Token]) -> list[Token]:
             if first >= 0 and made[first].kind == "string" and operator in _WORDS.puts_together:
                 quote = min(token.quote, made[first].quote)
                 made[first:] = [made[first]._replace(text=made[first].text + token.text, quote=quote)]
+        elif token.text == "(" and [one.text for one in made[-4:-1:2]] == ["[", "]"] and made[-3].text.isidentifier():
+            made[-4:] = [made[-3]._replace(kind="name"), token]  # x["system"](..)
         elif token.text == ")" and [one.text for one in made[-5:-2:2]] == ["(", ","]:
             call, home, path = made[-6:-3:2][0], made[-4], made[-2]
             if _RE.chain.split(call.text)[-1] in ("join", "resolve") and home.text[:1] == "~" and path.kind == "string":

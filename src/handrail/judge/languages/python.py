@@ -308,9 +308,13 @@ class _Reader:
         if not names.isdisjoint(_DELETES):
             self.host.find("code.delete")
         if not names.isdisjoint(_RUNS):
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                    self.host.shell(inner.value)
+            for arg in given:
+                value = fold(arg, self.constants)
+                for text in value if isinstance(value, list) else [value]:
+                    if isinstance(text, str):
+                        self.host.shell(text)
+                    elif text is None and self._dotted(arg) not in _RUNS:
+                        self.host.find("code.exec_computed")
 
     def _sends(self, node: ast.Call, name: str) -> bool:
         carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None

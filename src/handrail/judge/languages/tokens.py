@@ -84,6 +84,10 @@ def tokens(language: str, text: str) -> list[Token]:
         place = match.end()
         if kind in ("comment", "blank"):
             continue
+        if kind == "sign" and match.group() == "/" and language in _WORDS.has_patterns and _starts_operand(found):
+            place = match.end() if (end := _RE.pattern.match(text, start)) is None else end.end()
+            found.append(Token("number" if end else "sign", text[start:place], start))
+            continue
         if kind == "open":
             kind = "quote"
         if kind == "quote":
@@ -98,6 +102,12 @@ def tokens(language: str, text: str) -> list[Token]:
         else:
             found.append(Token(kind, match.group(), start))
     return found
+
+
+def _starts_operand(found: Sequence[Token]) -> bool:
+    """Whether a value comes next, so that a slash begins a pattern."""
+    last = found[-1] if found else None
+    return last is None or last.kind == "end" or (last.kind == "sign" and last.text not in ")]}")
 
 
 def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
@@ -190,12 +200,12 @@ def _arguments(language: str, inside: Iterator[tuple[Token, str, int]]) -> list[
         elif token.kind in ("string", "number") or (token.kind == "command" and language == "julia"):
             pieces.append(token.text)
         elif token.kind == "name" and after in ("(", ""):
-            called = token.text.rpartition(".")[2]
+            owner, _, called = token.text.rpartition(".")
             if called in _WORDS.changes_text:
                 pieces = [None]
             elif called not in _WORDS.puts_together:
                 pieces.append(_CALLED)
-                computes |= called not in _WORDS.keeps_text
+                computes |= called not in _WORDS.keeps_text or (owner[:1].islower() and owner not in _WORDS.modules)
         elif token.kind in ("name", "command") and after != ":":
             pieces.append("~" if token.text in _WORDS.home_names else None)
     return [*found, _folded(pieces, computes=computes)] if pieces else found

@@ -8,7 +8,7 @@ import re
 import shlex
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..values.data_files import Patterns, read_tables
@@ -132,10 +132,10 @@ def _task_steps(steps: list[Any]) -> tuple[list[str], list[str]]:
     return commands, calls
 
 
-def tox_lines(text: str) -> list[str]:
-    """The commands of every environment in a tox.ini, or of `[tool.tox]` in a pyproject.toml."""
+def tox_lines(text: str, names: Sequence[str] = ()) -> list[str]:
+    """The commands of the environments in a tox.ini, or of `[tool.tox]` in a pyproject.toml; by default of all."""
     if "[tox]" not in text and "[testenv" not in text:
-        return list(_toml_commands(_toml(text).get("tool", {}).get("tox", {})))
+        return list(_toml_commands(_toml(text).get("tool", {}).get("tox", {}), names))
     parser = configparser.RawConfigParser(strict=False, interpolation=None)
     try:
         parser.read_string(text)
@@ -143,7 +143,9 @@ def tox_lines(text: str) -> list[str]:
         return []
     lines: list[str] = []
     for section in parser.sections():
-        if section.startswith("testenv"):
+        name = section.removeprefix("testenv:")
+        other = names and name not in names and "{" not in name and text.count(f"[{section}]") == 1  # nor referred to
+        if section.startswith("testenv") and not (other and ":" in section):
             for key in ("commands_pre", "commands", "commands_post"):
                 lines += parser.get(section, key, fallback="").replace("\\\n", " ").split("\n")
     return [_tox_value(line.strip().lstrip("-").strip()) for line in lines if line.strip() and "[testenv" not in line]
@@ -158,7 +160,7 @@ def _tox_value(line: str) -> str:
     return re.sub(r"\{[^{}]*\}", UNKNOWN, line)
 
 
-def _toml_commands(table: Any, depth: int = 0) -> Iterator[str]:
+def _toml_commands(table: Any, names: Sequence[str], depth: int = 0) -> Iterator[str]:
     if not isinstance(table, dict) or depth > _MAX_DEPTH:
         return
     for key, value in table.items():
@@ -167,9 +169,12 @@ def _toml_commands(table: Any, depth: int = 0) -> Iterator[str]:
                 if isinstance(line, list):
                     yield " ".join(_tox_value(str(word)) for word in line if isinstance(word, str))
         elif key == "legacy_tox_ini" and isinstance(value, str):
-            yield from tox_lines(value)
+            yield from tox_lines(value, names)
+        elif key == "env" and isinstance(value, dict):
+            for name in value:
+                yield from _toml_commands(value[name] if not names or name in names else None, names, depth + 1)
         else:
-            yield from _toml_commands(value, depth + 1)
+            yield from _toml_commands(value, names, depth + 1)
 
 
 def project_scripts(text: str) -> dict[str, list[str]]:

@@ -218,7 +218,9 @@ def _task(walk: Walk, call: Call) -> None:
 def _tox(walk: Walk, call: Call) -> None:
     source = first_file(walk, ("tox.ini",)) or first_file(walk, ("pyproject.toml",))
     if source is not None:
-        _run_lines(walk, source, task_lists.tox_lines(source.text))
+        _, options = all_options(call.args, "ecnx", "conf root workdir")
+        given = [str(value) for option, value in options if option == "-e" and value]
+        _run_lines(walk, source, task_lists.tox_lines(source.text, ",".join(given).split(",") if given else ()))
     if "--no-package" not in call.args:
         build_package(walk, call, absolute(".", here(walk)))
 

@@ -63,7 +63,15 @@ _DEEP_COST = 5
 """What a command inside of more loops counts: they multiply."""
 MAX_RECURSION = 2
 MAX_WRAPPERS = 24
-_PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
+_PROGRAM_FOLDERS = (
+    "node_modules/.bin",
+    "/usr/local/bin",
+    "/usr/bin",
+    "/bin",
+    "/usr/local/sbin",
+    "~/bin",
+    "~/.local/bin",
+)
 _SHELL_READS = _WORDS.prompts | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
 _TESTS = ("[", "[[")
 _ENDLESS: Taints = frozenset((Taint.ENDLESS,))
