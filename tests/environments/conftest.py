@@ -23,7 +23,7 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.output import OutputSink
 from handrail.environments.protection import Protection
 from handrail.environments.shell_host import proc
-from handrail.environments.transport.link import Link
+from handrail.environments.transport.link import DirectLink, Link
 from handrail.environments.transport.session import Session, Transport
 from handrail.types import CancelToken
 
@@ -31,7 +31,7 @@ from ..support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
 
-# The processes that keep the fork servers warm. Their shells have the same small numbers in their namespaces as those of a test.
+# The processes that keep the fork server warm. Their shells have the same small numbers in their namespaces as those of a test.
 _warm: set[int] = set()
 
 
@@ -73,17 +73,37 @@ def protection(tmp_path_factory: pytest.TempPathFactory) -> Protection:
     return Protection(home=str(tmp_path_factory.mktemp("protected")))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _warm_fork_servers(protection: Protection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One for all tests without protection, one for those with this: each starts its own shell in some milliseconds."""
-    folder = str(tmp_path_factory.mktemp("warm"))
-    with LocalEnvironment("/", protection=None), LocalEnvironment(folder, protection=protection):
-        _warm.update(proc.tree(os.getpid()))
-        yield
+class WarmForkServer:
+    """Of all tests with this protection: each starts its own shell in some milliseconds."""
+
+    def __init__(self, folder: str, protection: Protection) -> None:
+        self._folder, self._protection = folder, protection
+        self._kept: LocalEnvironment | None = None
+
+    def warm(self) -> None:
+        """Also after a test that killed it."""
+        link = self._kept._link if self._kept is not None else None
+        if not (isinstance(link, DirectLink) and link._fork_server.is_alive):
+            self.close()
+            self._kept = LocalEnvironment(self._folder, protection=self._protection)
+            self._kept.start()
+            _warm.update(proc.tree(os.getpid()))
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+
+
+@pytest.fixture(scope="session")
+def _warm_fork_server(protection: Protection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmForkServer]:
+    server = WarmForkServer(str(tmp_path_factory.mktemp("warm")), protection)
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(_warm_fork_servers: None) -> Iterator[None]:
+def _nothing_is_left(_warm_fork_server: WarmForkServer) -> Iterator[None]:
+    _warm_fork_server.warm()
     processes, descriptors = set(proc.tree(os.getpid())), _descriptors()
     yield
     wait_until(

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,6 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_host.journal_undo import recover
 
-from .. import fork_server
 from ..support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running
 from .shell_host.random_changes import make_tree, random_call
@@ -153,10 +153,9 @@ def test_a_runtime_killed_at_any_moment_leaves_no_call_half_done(work: Path, hom
     commands = [random_call(choice) for _ in range(max(6, _KILLS // 2))]
     states = states_of(commands, tmp_path / "reference")
     done, first = 0, 1
-    env = {name: os.environ[name] for name in ("HANDRAIL_HOME", "PATH")}
     while done < len(commands):
-        words = ("-c", _RUNTIME, str(work), json.dumps(commands[done : done + 4]), str(first))
-        with fork_server.start(*words, env=env, cwd=work, stdout=subprocess.PIPE) as runtime:
+        words = [sys.executable, "-c", _RUNTIME, str(work), json.dumps(commands[done : done + 4]), str(first)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as runtime:
             assert runtime.stdout is not None
             assert runtime.stdout.readline() == b"begun\n"
             below = list(proc.tree(runtime.pid))

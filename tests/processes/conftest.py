@@ -20,7 +20,7 @@ from handrail.store.processes import ProcessRecords
 from handrail.testing import OpenGate
 from handrail.tools.terminal import process, process_call
 
-from ..environments.conftest import _nothing_is_left, _warm_fork_servers, protection, work  # noqa: F401  fixtures
+from ..environments.conftest import _nothing_is_left, _warm_fork_server, protection, work  # noqa: F401  fixtures
 from ..support import PATIENCE_SECONDS
 
 Start = Callable[..., TrackedProcess]

@@ -19,7 +19,7 @@ from handrail.settings.schema import Config
 from handrail.settings.sections import CodeConfig, TerminalConfig
 from handrail.testing import MemoryResultStore, OpenGate
 
-from ...environments.conftest import _nothing_is_left, _warm_fork_servers, protection, work  # noqa: F401  fixtures
+from ...environments.conftest import _nothing_is_left, _warm_fork_server, protection, work  # noqa: F401  fixtures
 
 Script = Callable[..., dict[str, Any]]
 

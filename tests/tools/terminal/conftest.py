@@ -19,7 +19,7 @@ from handrail.settings.sections import TerminalConfig
 from handrail.store.processes import ProcessRecords
 from handrail.testing import MemoryResultStore, OpenGate
 
-from ...environments.conftest import _nothing_is_left, _warm_fork_servers, protection, work  # noqa: F401  fixtures
+from ...environments.conftest import _nothing_is_left, _warm_fork_server, protection, work  # noqa: F401  fixtures
 from ...processes.conftest import process, start  # noqa: F401  fixtures
 
 Terminal = Callable[..., dict[str, Any]]
