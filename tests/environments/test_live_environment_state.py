@@ -315,3 +315,16 @@ def _saved_state(supervisor: int) -> bytes:
         if os.readlink(descriptor).startswith("/memfd:state"):
             return descriptor.read_bytes()
     return b""
+
+
+@pytest.mark.parametrize("taken", ["10>&-", "12<&-", "10>/dev/null 11>/dev/null 12</dev/null", ">/dev/null", "<&-"])
+def test_a_command_may_take_the_descriptors_of_the_shells_loop(run: Run, taken: str) -> None:
+    assert text(run("echo before")) == "before\n"
+    run(f"exec {taken}")
+    assert [text(run("echo one; cat")), text(run("echo two"))] == ["one\n", "two\n"]
+
+
+def test_what_writes_on_in_the_background_is_not_in_the_next_output(run: Run) -> None:
+    run("echo first")
+    run("(timeout 2 yes &); echo started")
+    assert [text(run("echo one")), text(run("echo two"))] == ["one\n", "two\n"]

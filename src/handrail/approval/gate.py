@@ -389,10 +389,7 @@ class _Ruled(NamedTuple):
 
     @property
     def is_harmless(self) -> bool:
-        for ruling in self.rulings:
-            if ruling.by is not DecidedBy.HARMLESS or ruling.pending or ruling.refused is not None:
-                return False
-        return True
+        return all(r.by is DecidedBy.HARMLESS and not r.pending and r.refused is None for r in self.rulings)
 
     @property
     def left(self) -> list[Pending]:

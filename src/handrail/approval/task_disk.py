@@ -167,10 +167,8 @@ class HostDisk:
 
     def holds(self, lookups: Lookups) -> bool:
         """Whether all of it is still so."""
-        for path, known in lookups.items():
-            if known != (self._folder_stamp(path[:-1]) if path.endswith("\0") else self._find(path)):
-                return False
-        return True
+        now = [self._folder_stamp(path[:-1]) if path.endswith("\0") else self._find(path) for path in lookups]
+        return now == list(lookups.values())
 
     def _folder_stamp(self, path: str) -> tuple[int, int, int] | None:
         try:

@@ -59,24 +59,16 @@ class Recorder:
     ) -> CallRecord:
         tool, session, task = who
         name = environment.name if environment is not None else "local"
-        place = self._real(folder if name == "local" else os.getcwd())
+        place = folder if name == "local" else os.getcwd()
+        if place not in self._without_links:  # a shell's has none, by what the kernel says, and is not looked at again
+            place = os.path.realpath(place)
+            self._without_links = {place, *([] if len(self._without_links) > _MAX_FOLDERS else self._without_links)}
         record = CallRecord(self.numbers.next(), session, task, tool, head[:_MAX_HEAD], place, time.time(), name)
         if name != "local":
             record = record._replace(settings=self._settings_of(task))
         known = dict(zip(_BEGUN, record[1:], strict=False))
         self.begun_calls.begin(record.number, {**known, "settings": record.settings})
         return record
-
-    def _real(self, folder: str) -> str:
-        """The folder without links. One that has none, as a shell's has by what the kernel says, is not looked at again."""
-        if folder in self._without_links:
-            return folder
-        real = os.path.realpath(folder)
-        if real == folder:
-            if len(self._without_links) > _MAX_FOLDERS:
-                self._without_links.clear()
-            self._without_links.add(folder)
-        return real
 
     def approval(self, given: tuple[ApprovalRequest, Answer] | None) -> dict[str, Any]:
         """What a record says of an approval: the question as it was shown, and who answered it."""

@@ -43,33 +43,21 @@ async def execute(environment: LiveEnvironment, command: str, *, cancel: CancelT
     return await on_worker(lambda: environment.execute(command, cancel=cancel, **options))
 
 
-class _Waiting:
-    """A command that runs. `is_late`: it is not waited for in the loop any longer."""
-
-    def __init__(self, begun: BegunCommand) -> None:
-        self.begun, self.is_late = begun, False
-        self.woken: asyncio.Future[None]
-
-    def wake(self, *, is_late: bool) -> None:
-        self.is_late = self.is_late or is_late
-        if not self.woken.done():
-            self.woken.set_result(None)
-
-
 class _Commands:
     """The commands of one loop: who may begin, and who has ended. What watches them is open while there are some."""
 
     def __init__(self) -> None:
         self.turns = asyncio.Semaphore(_AT_ONCE)
         self._ready: select.epoll | None = None
-        self._by_fd: dict[int, _Waiting] = {}
-        self._running: dict[_Waiting, None] = {}
+        self._waiting: dict[
+            int, tuple[BegunCommand, asyncio.Future[bool]]
+        ] = {}  # by the channel on which it reports its end
         self._is_timed = False
 
-    def watch(self, waiting: _Waiting) -> asyncio.Future[None]:
-        """Done when its command has ended, or is late, or for no reason."""
+    def watch(self, begun: BegunCommand) -> asyncio.Future[bool]:
+        """Done when its command has ended, or for no reason; True if it is late, and not waited for in the loop any longer."""
         loop = asyncio.get_running_loop()
-        waiting.woken, self._running[waiting] = loop.create_future(), None
+        woken = loop.create_future()
         try:
             if self._ready is None:
                 ready = select.epoll()
@@ -78,49 +66,52 @@ class _Commands:
             if not self._is_timed:
                 self._is_timed = True
                 loop.call_later(_LATE_SECONDS, self._on_time)
-            fd, events = waiting.begun.link.shell.connection.done, select.EPOLLIN | select.EPOLLONESHOT
-            self._by_fd[fd] = waiting
+            fd, events = begun.link.shell.connection.done, select.EPOLLIN | select.EPOLLONESHOT
             try:  # a descriptor that was closed is registered no longer, whoever has its number now
                 self._ready.modify(fd, events)
             except FileNotFoundError:
                 self._ready.register(fd, events)
+            self._waiting[fd] = begun, woken
         # No shell any longer, no descriptor free, or not in this loop.
         except (OSError, ValueError, NotImplementedError):
-            waiting.wake(is_late=True)
-        return waiting.woken
+            woken.set_result(True)
+        return woken
 
-    def forget(self, waiting: _Waiting) -> None:
-        del self._running[waiting]
+    def leave(self) -> None:
         self.turns.release()
-        if not self._running:  # most likely another one begins at once
+        for fd in [fd for fd, (_, woken) in self._waiting.items() if woken.done()]:  # whoever waited was cancelled
+            del self._waiting[fd]
+        if not self._waiting:  # most likely another one begins at once
             asyncio.get_running_loop().call_soon(self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        if self._running or self._ready is None:
+        if self._waiting or self._ready is None:
             return
         asyncio.get_running_loop().remove_reader(self._ready.fileno())
         self._ready.close()
         self._ready = None
-        self._by_fd.clear()
+
+    def _wake(self, fd: int, *, is_late: bool) -> None:
+        _, woken = self._waiting.pop(fd)
+        if not woken.done():
+            woken.set_result(is_late)
 
     def _on_ready(self) -> None:
         assert self._ready is not None
         for fd, _ in self._ready.poll(0, _ENDED_AT_ONCE):
-            waiting = self._by_fd.pop(fd, None)
-            if waiting is not None and waiting in self._running:
-                waiting.wake(is_late=False)
+            if fd in self._waiting:
+                self._wake(fd, is_late=False)
 
     def _on_time(self) -> None:
         """Some may be late. Called again when the next may be."""
-        self._is_timed = bool(self._running)
-        if not self._running:
-            return
         latest = time.monotonic() - _LATE_SECONDS
-        for waiting in self._running:
-            if waiting.begun.run.began < latest:
-                waiting.wake(is_late=True)
-        young = [waiting.begun.run.began for waiting in self._running if not waiting.is_late]
-        asyncio.get_running_loop().call_later(max(0.001, min(young, default=latest) - latest), self._on_time)
+        for fd in [fd for fd, (begun, _) in self._waiting.items() if begun.run.began < latest]:
+            self._wake(fd, is_late=True)
+        self._is_timed, loop = bool(self._waiting), asyncio.get_running_loop()
+        if self._is_timed:
+            loop.call_later(min(begun.run.began for begun, _ in self._waiting.values()) - latest, self._on_time)
+        else:
+            self._close_if_idle()
 
 
 _commands: dict[asyncio.AbstractEventLoop, _Commands] = {}
@@ -148,12 +139,11 @@ async def _result(
 
 async def _ended_soon(environment: LiveEnvironment, commands: _Commands, begun: BegunCommand) -> CommandResult | None:
     """The result of a command that ends soon; None if it has to be waited for otherwise."""
-    waiting = _Waiting(begun)
     try:
         while True:
-            await commands.watch(waiting)
+            is_late = await commands.watch(begun)
             ended = environment.end_begun(begun, waits=False)
-            if ended is not None or waiting.is_late or begun.run.is_over:
+            if ended is not None or is_late or begun.run.is_over:
                 return ended
     finally:
-        commands.forget(waiting)
+        commands.leave()

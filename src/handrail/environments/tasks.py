@@ -6,7 +6,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..errors import HandrailError, InvalidArguments, ToolFailed
@@ -102,9 +103,21 @@ class TaskEnvironments:
         slot.used_at = self._clock()
         return environment
 
-    def use(self, task_id: str | None) -> _Use:
-        """The task's environment, by `with`: it does not count as idle meanwhile."""
-        return _Use(self, task_id)
+    @contextmanager
+    def use(self, task_id: str | None) -> Iterator[Environment]:
+        """The task's environment, which does not count as idle meanwhile."""
+        slot = self._slot(task_id)
+        with self._lock:
+            slot.users += 1
+        try:
+            slot.has_run = True
+            if self._timer is None:
+                self._watch()
+            yield self.of(task_id)
+        finally:
+            with self._lock:
+                slot.users -= 1
+                slot.used_at = self._clock()
 
     def peek(self, task_id: str | None) -> Environment | None:
         """The task's environment, if it has one already."""
@@ -339,34 +352,6 @@ class TaskEnvironments:
             goes_on = any(slot.environment is not None for slot in self._slots.values())
         if goes_on:
             self._watch()
-
-
-class _Use:
-    """Not a generator: every command has one."""
-
-    __slots__ = ("_environments", "_slot", "_task_id")
-
-    def __init__(self, environments: TaskEnvironments, task_id: str | None) -> None:
-        self._environments, self._task_id = environments, task_id
-
-    def __enter__(self) -> Environment:
-        environments = self._environments
-        slot = self._slot = environments._slot(self._task_id)
-        with environments._lock:
-            slot.users += 1
-        try:
-            slot.has_run = True
-            if environments._timer is None:
-                environments._watch()
-            return environments.of(self._task_id)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        with self._environments._lock:
-            self._slot.users -= 1
-            self._slot.used_at = self._environments._clock()
 
 
 class TaskFiles:

@@ -93,7 +93,10 @@ def test_an_everyday_command_asks_nothing(files: dict[str, str], command: str, s
     ("name", "text"),
     [
         ("tox.ini", "[tox]\n[testenv:style]\ncommands = ruff check\n[testenv:wipe]\ncommands = rm -rf /srv/data\n"),
-        ("pyproject.toml", '[tool.tox.env.style]\ncommands = [["ruff"]]\n[tool.tox.env.wipe]\ncommands = [["rm", "-rf", "/srv/data"]]\n'),
+        (
+            "pyproject.toml",
+            '[tool.tox.env.style]\ncommands = [["ruff"]]\n[tool.tox.env.wipe]\ncommands = [["rm", "-rf", "/srv/data"]]\n',
+        ),
     ],
 )
 def test_only_the_environments_of_tox_that_are_named_count(name: str, text: str, tmp_path: Path) -> None:

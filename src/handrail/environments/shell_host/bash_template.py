@@ -74,8 +74,9 @@ _FINISH = (
     f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
     f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
     f"{_OVER}"
-    # OUT is kept for the next command if bash has started nothing that may hold it as well.
-    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && /dev/fd/10 -ef @DONE && /dev/fd/12 -ef @GO ]] && command exec </dev/null; then "
+    # OUT is kept for the next command if bash has started nothing that may hold it as well, and may have enough descriptors.
+    "if [[ ! ${!-} && /dev/fd/1 -ef @OUT && /dev/fd/10 -ef @DONE && /dev/fd/12 -ef @GO ]] "
+    "&& command exec </dev/null && { :; } 13</dev/null; then "
     '__hr_kept=1; command printf %s "$__hr_memo" >&10; '
     # `builtin exec` would undo its redirections again; `command exec` does not.
     "else __hr_kept=; if [[ /dev/fd/10 -ef @DONE ]]; then command exec >&10; else command exec >@DONE; fi; "
