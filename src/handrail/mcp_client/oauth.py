@@ -206,7 +206,7 @@ async def _own_login(settings: McpServerConfig, login: Login, known: JsonDict) -
                 key = await asyncio.to_thread(Path(settings.client_key).read_text)
             except (OSError, ValueError) as error:
                 raise ConfigError(f"cannot be read: {error}", path=settings.client_key) from None
-            how = {"signing_key": key, "signing_algorithm": _algorithm(key)}
+            how: Any = {"signing_key": key, "signing_algorithm": _algorithm(key)}
             signed = credentials.SignedJWTParameters(issuer=settings.client_id, subject=settings.client_id, **how)
             prove = signed.create_assertion_provider()
             provider: Any = credentials.PrivateKeyJWTOAuthProvider(*who, prove, issuer=issuer)

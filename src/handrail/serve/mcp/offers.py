@@ -48,7 +48,7 @@ def passed_on(outcome: Outcome) -> mcp_types.CallToolResult:
     if found is None or not found.keys() <= {"content", "structured"}:  # it failed, was cut, or is more than text
         return answer_of(outcome)
     text = found.get("content", json.dumps(found.get("structured"), ensure_ascii=False))
-    blocks = [mcp_types.TextContent(text=text)]
+    blocks: Any = [mcp_types.TextContent(text=text)]
     return mcp_types.CallToolResult(content=blocks, structured_content=found.get("structured"))
 
 
