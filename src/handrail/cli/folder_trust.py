@@ -40,8 +40,8 @@ def ask_about_folder(*, trust: bool) -> None:
 
 def _brought(here: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Everything by what it is, with what trusts it as it is now. Skills that seem to hide something are left out."""
-    for path, _ in project_files(here):
-        yield str(path), lambda: None  # trusted with the folder
+    for file, _ in project_files(here):
+        yield str(file), lambda: None  # trusted with the folder
     for each in skills.Library(load_config().skills).all():
         if each.waits:
             yield f"the skill {each.name}", partial(Trust().trust, skills.TRUST_KIND, each.place.folder, each.digest)

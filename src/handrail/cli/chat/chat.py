@@ -60,10 +60,12 @@ class Command(NamedTuple):
 
 def _of_plugins(app: Handrail) -> list[Command]:
     found = app.plugins.contributions.chat_commands if app.plugins else {}
-    return [
-        Command(name, each.hint, each.about, lambda chat, rest, each=each: chat.say(each.reply(rest)))
-        for name, each in found.items()
-    ]
+    return [Command(name, each.hint, each.about, with_text(Chat.say, each.reply)) for name, each in found.items()]
+
+
+def with_text(act: Callable[[Chat, str], None], text: Callable[[str], str]) -> Callable[[Chat, str], None]:
+    """What a command does whose text depends on the words after it."""
+    return lambda chat, rest: act(chat, text(rest))
 
 
 class Chat:
@@ -90,11 +92,8 @@ class Chat:
     @property
     def commands(self) -> list[Command]:
         """Those of the chat, of plugins, and the prompts of MCP servers."""
-        offered = [
-            Command(each.name, each.usage, each.about, lambda chat, rest, each=each: chat.ask(each.text(rest)))
-            for each in self.offers.prompts
-        ]
-        return [*self._commands, *offered]
+        offered = self.offers.prompts
+        return [*self._commands, *(Command(*each[:3], with_text(Chat.ask, each.text)) for each in offered)]
 
     def open(self, resume: str | None = None) -> None:
         """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""
