@@ -15,7 +15,7 @@ from handrail.testing.model_server import ModelServer
 from ..batch.conftest import MANY, Batch, scripted
 from ..serve.conftest import Server
 from . import console_parts
-from .console_parts import HOSTILE_NAME, PHONE, Visit, deny_all, eventually, overlaps, violations
+from .console_parts import HOSTILE_NAME, PHONE, Visit, deny_all, eventually, overlaps, shoot, violations
 
 if console_parts.missing() and not os.environ.get("CI"):
     pytest.skip(console_parts.missing(), allow_module_level=True)
@@ -55,6 +55,7 @@ def test_a_batch_is_watched_answered_and_its_failures_read(visit: Visit, server:
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert violations(page) == []
     assert overlaps(page) == []
+    shoot(page, "console-phone-batch")
     card.get_by_role("button", name="Once").click()
     batch.ended(driver, 1)
     assert batch.count_effects() == {"asked": 1}

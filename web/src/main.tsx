@@ -88,7 +88,7 @@ function Console({ me }: { me: Me }) {
     return () => removeEventListener("hashchange", moved);
   }, []);
   // On a narrow screen not all page names are visible.
-  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [page]);
+  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [page, seen.waiting.length]);
   useEffect(() => {
     const title = PAGES.find(([name]) => name === page)![1];
     document.title = `${seen.waiting.length ? `(${seen.waiting.length}) ` : ""}${title} · Handrail`;
