@@ -96,8 +96,8 @@ class HeldConnects:
     def send_to(self, pid: int, *arguments: int) -> int | None:
         fd, data, length, flags, address, size = arguments[:6]
         try:
-            if flags & _FAST_OPEN:
-                return errno.EOPNOTSUPP  # a connection is made by connect
+            if flags & _FAST_OPEN or length > _MAX_DATA:  # a connection is made by connect
+                return errno.EOPNOTSUPP if flags & _FAST_OPEN else errno.EMSGSIZE
             with taken(pid, fd) as sock:
                 is_inet = _is_inet(sock)
                 if not is_inet and _is_alone(pid):
