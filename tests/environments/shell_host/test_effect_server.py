@@ -1,13 +1,20 @@
-"""Which call a process belongs to."""
+"""Which call a process belongs to, and what becomes of a system call that cannot be looked at."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from unittest import mock
+
+import pytest
 
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_host.effect_server import Watched
+from handrail.environments.shell_host.effect_watcher import EffectWatcher
+from handrail.environments.shell_host.syscall_filter import numbers
+from handrail.environments.shell_host.syscall_names import Unreadable
 
 
 def _watched(left: dict[int, tuple[int, int]]) -> Watched:
@@ -29,3 +36,17 @@ def test_a_process_that_is_gone_belongs_to_no_call_that_has_left_something() -> 
     with subprocess.Popen(["true"]) as gone:
         pass
     assert _watched({1: (7, 0)})._left_by(gone.pid) is None
+
+
+@pytest.mark.parametrize(
+    "problem", [Unreadable(), ValueError("no number"), OSError(errno.ESRCH, "gone"), KeyError("x")]
+)
+@pytest.mark.parametrize("call", ["connect", "sendto", "sendmsg", "sendmmsg"])
+def test_a_connection_that_cannot_be_looked_at_is_refused_where_connections_wait(problem: Exception, call: str) -> None:
+    for holds_network, expected in ((True, errno.EACCES), (False, None)):
+        with open(os.devnull) as listener:
+            watcher = EffectWatcher(listener.fileno(), mock.Mock(), lambda _: False, holds_network=holds_network)
+        number = numbers()[call]
+        watcher._handlers[number] = mock.Mock(side_effect=problem), list
+
+        assert watcher._error_of(os.getpid(), number, []) == expected

@@ -31,6 +31,7 @@ _SO_DOMAIN = 39
 _FAST_OPEN = 0x20000000
 _MAX_ADDRESS, _MAX_DATA, _PAGE = 128, 65_536, 4096
 _MESSAGE = struct.Struct("QIxxxxQQQQi")  # struct msghdr
+_NAME_SERVICES = ("/run/nscd/", "/run/systemd/resolve/", "/run/avahi-daemon/", "/run/unbound")
 _MESSAGE_STEP, _MAX_MESSAGES = 64, 64
 _INET, _NO_FAMILY, _LOCAL = (socket.AF_INET, socket.AF_INET6), bytes(2), struct.pack("=H", socket.AF_UNIX)
 _CONTROL = struct.Struct("Qii")  # struct cmsghdr
@@ -95,8 +96,8 @@ class HeldConnects:
     def send_to(self, pid: int, *arguments: int) -> int | None:
         fd, data, length, flags, address, size = arguments[:6]
         try:
-            if flags & _FAST_OPEN:
-                return errno.EOPNOTSUPP  # a connection is made by connect
+            if flags & _FAST_OPEN or length > _MAX_DATA:  # a connection is made by connect
+                return errno.EOPNOTSUPP if flags & _FAST_OPEN else errno.EMSGSIZE
             with taken(pid, fd) as sock:
                 is_inet = _is_inet(sock)
                 if not is_inet and _is_alone(pid):
@@ -378,6 +379,8 @@ def contact(
         if not is_held:
             call.host(name)
     elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, covered)):
+        if masked.startswith(_NAME_SERVICES):
+            return  # not there: every lookup tries them first, and is asked about when it goes another way
         real = struct.pack("=H", socket.AF_UNIX) + os.fsencode(masked) + b"\0"
 
         def go_on() -> int | Reply:
