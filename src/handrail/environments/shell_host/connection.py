@@ -121,10 +121,10 @@ class Connection:
 
         return _answer_to(send, "its supervisor")
 
-    def end_call(self, call: int) -> Packet:
-        """Ask the effect watcher, which gets what is for the fork server."""
+    def end_call(self, call: int) -> bool:
+        """Ask the effect watcher, which gets what is for the fork server. Whether the call has changed something."""
         packet = {"op": "end", "shell": self._shell, "call": call}
-        return _answer_to(lambda theirs: self._ask_fork_server(packet, [theirs]), "the effect watcher")
+        return bool(_answer_to(lambda theirs: self._ask_fork_server(packet, [theirs]), "the effect watcher")["changed"])
 
     def ask_left(self, number: int, call: int) -> Packet:
         return self.ask("left", number=number, call=call)
