@@ -205,9 +205,6 @@ class Connection:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""
         os.write(self.go, words)
 
-    def cwd_of_bash(self) -> str:
-        return os.readlink(f"/proc/{self.bash}/cwd")
-
     def kill_supervisor(self) -> None:
         """For one that hangs. The fork server cleans up after it."""
         proc.signal_each([self.supervisor], signal.SIGKILL)

@@ -79,9 +79,8 @@ class LiveShell:
         if run.is_given:
             self._on_done(run)
         connection = self.connection
-        call = run.command.call
-        is_ended = not self._page.has_changed(call) or self._page.has_ended(call)
-        if not (run.is_over and run.last_background == b"0" and is_ended):
+        must_end = self._page.has_changed(run.command.call) and not self._page.has_ended(run.command.call)
+        if not run.is_over or run.last_background != b"0" or must_end:
             return None
         while count := self._pull(run):
             pass
@@ -375,7 +374,7 @@ class LiveShell:
         left: list[Packet] = []
         stderr = connection.take_stderr() if run.command.separate else b""
         try:
-            cwd = proc.without_mark(connection.cwd_of_bash())
+            cwd = proc.without_mark(os.readlink(f"/proc/{connection.bash}/cwd"))
             is_new = connection.has_new_children(run.last_background)
             connection.took_children(run.last_background)
             if run.is_held or is_new:

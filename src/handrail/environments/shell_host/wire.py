@@ -127,24 +127,21 @@ class ClientPage:
         self._unmap_last()
         # Not when the shell is closed: another thread may still be looking.
         self._address, self._unmap_last = address, weakref.finalize(self, _unmap, address, _BYTES)
+        self._numbers = _Numbers.from_address(address)
         return fd
 
     def begin(self, call: int, *, is_tried: bool = False) -> None:
         """This call's command runs from here on. The connections of one that is tried wait for an answer."""
-        numbers = self._numbers()
-        numbers[TRIED], numbers[ENDED] = call if is_tried else 0, 0
-        numbers[CURRENT] = call
+        self._numbers[TRIED], self._numbers[ENDED] = call if is_tried else 0, 0
+        self._numbers[CURRENT] = call
 
     def has_changed(self, call: int) -> bool:
         """Whether something was written to the journal for the call since it began."""
-        return call != 0 and self._numbers()[CHANGED] == call
+        return call != 0 and self._numbers[CHANGED] == call
 
     def has_ended(self, call: int) -> bool:
         """Whether the watcher has written already that the call is complete."""
-        return self._numbers()[ENDED] == call
-
-    def _numbers(self) -> ctypes.Array[ctypes.c_uint64]:
-        return _Numbers.from_address(self._address)
+        return self._numbers[ENDED] == call
 
 
 class CallPage:
