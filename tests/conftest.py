@@ -7,10 +7,13 @@ import contextlib
 import gc
 import importlib.util
 import itertools
+import json
 import os
 import re
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -27,10 +30,12 @@ from handrail import model_tools
 from handrail.core import registry as registry_module
 from handrail.core.builtin import registry as builtin_registry
 from handrail.core.registry import ToolRegistry
+from handrail.environments.transport import link
 from handrail.plugins.hook_manager import HookManager, hooks
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
 
+from . import fork_server
 from .support import PATIENCE_SECONDS, wait_until
 
 pytest_plugins = ["tests.services.fixtures"]
@@ -47,6 +52,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Folders with tests that last: they wait for what others have written, such as browsers, clusters, engines and frameworks.
 _LASTING = ("adapters", "batch", "contract", "docs", "e2e", "effects", "mcp_client", "serve", "services")
+# Folders whose tests look at the processes that fork shells, and at how these start.
+_WITH_REAL_SHELL_HOSTS = ("environments/", "processes/", "tools/code/", "tools/terminal/")
 _FAILED = pytest.StashKey[bool]()
 _numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
@@ -143,6 +150,32 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     builtin_registry.runner = None  # the runtime that a test before this one has made is not this one's
     yield folder
     model_tools.reset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shell_hosts_are_forked() -> Iterator[None]:
+    """Most tests need a shell, and are not about the start of the process that forks it: that is forked too, from one that has
+    loaded everything. All programs that tests start (the CLI, servers) start theirs as users do."""
+    original = link.start_process
+
+    def start_process(role: str, client: socket.socket, arguments: dict[str, Any]) -> Any:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("tests/")[2]
+        if test.startswith(_WITH_REAL_SHELL_HOSTS):
+            return original(role, client, arguments)
+        return fork_server.Process(
+            ("-c", "from tests.loaded_shell_host import main; main()", json.dumps({**arguments, "role": role})),
+            {},
+            cwd=Path("/"),
+            stdin=client.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            host=fork_server.Host(modules=("tests.loaded_shell_host",)),
+        )
+
+    link.start_process = start_process
+    yield
+    link.start_process = original
 
 
 @pytest.fixture(autouse=True, scope="session")

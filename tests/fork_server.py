@@ -107,12 +107,17 @@ class Process:
 
     def _try_to_wait(self, timeout: float | None) -> int | None:
         with self._waiting:
-            if self.returncode is None and select.select([self._control], [], [], timeout)[0]:
+            if self.returncode is None and self._has_news(timeout):
                 answer = self._control.recv(16)
                 self._control.close()
                 assert answer, "the fork server ended"
                 self.returncode = int(answer)
         return self.returncode
+
+    def _has_news(self, timeout: float | None) -> bool:
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        return bool(poll.poll(None if timeout is None else timeout * 1000))
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
-import subprocess
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-from ..services.docker import Docker
+from ..services import image
 
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
 @contextlib.contextmanager
-def serve_image(docker: Docker, folder: Path) -> Iterator[str]:
-    """Where it is, as `host:port`: every name and tag there is the test's image."""
-    docker.run("save", "--output", str(folder / "image.tar"), docker.image)
-    subprocess.run(["tar", "-x", "-C", str(folder), "-f", str(folder / "image.tar")], check=True)
-    (saved,) = json.loads((folder / "manifest.json").read_text())
-    config, *layers = [(folder / name).read_bytes() for name in (saved["Config"], *saved["Layers"])]
+def serve_image() -> Iterator[str]:
+    """Where it is, as `host:port`: every name and tag there is a small image."""
+    written = io.BytesIO()
+    image.write(written, is_small=True)
+    layer = written.getvalue()
+    root = {"type": "layers", "diff_ids": [_digest(layer)]}
+    config = json.dumps({"architecture": _MACHINES[os.uname().machine], "os": "linux", "rootfs": root}).encode()
     manifest = json.dumps(
         {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
             "config": _described(config, "application/vnd.docker.container.image.v1+json"),
-            "layers": [_described(layer, "application/vnd.docker.image.rootfs.diff.tar.gzip") for layer in layers],
+            "layers": [_described(layer, "application/vnd.docker.image.rootfs.diff.tar.gzip")],
         }
     ).encode()
-    blobs = {_digest(blob): blob for blob in (config, *layers, manifest)}
+    blobs = {_digest(blob): blob for blob in (config, layer, manifest)}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

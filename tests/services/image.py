@@ -17,6 +17,8 @@ _PACKAGES = (
     "bash coreutils diffutils findutils grep git gzip mawk ncurses-base ncurses-bin passwd procps sed tar util-linux"
 ).split()
 _PYTHON = Path("/usr/bin/python3")
+_SMALL = ("bash",)
+_PARTS_OF_SMALL_PYTHON = {"collections", "ctypes", "encodings", "importlib", "json", "lib-dynload", "re"}
 _LEFT_OUT_OF_PYTHON = {
     "__pycache__", "dist-packages", "ensurepip", "idlelib", "lib2to3", "site-packages", "test", "tkinter", "turtledemo",
 }  # fmt: skip
@@ -36,10 +38,10 @@ _TEXTS = {
 _ADD_USER = '#!/bin/bash\nexec useradd --create-home "${@: -1}"\n'
 
 
-def write(target: IO[bytes]) -> None:
-    """The file system as a tar stream: about 60 MB, half a second."""
-    programs = sorted(_programs())
-    python = sorted(_python_files())
+def write(target: IO[bytes], *, is_small: bool = False) -> None:
+    """The file system as a tar stream: about 60 MB, half a second. A small one has what a shell of ours needs."""
+    programs = sorted(_programs(_SMALL if is_small else _PACKAGES))
+    python = sorted(_python_files(is_small))
     with_libraries = [*programs, *(file for file in python if file.suffix == ".so")]
     files = {*programs, *python, *_libraries(with_libraries), *_data()}
     with tarfile.open(fileobj=target, mode="w|", bufsize=1 << 20) as tar:
@@ -63,17 +65,19 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes = b"", **properties: ob
     tar.addfile(entry, io.BytesIO(content))
 
 
-def _programs() -> Iterator[Path]:
-    for line in _output("dpkg-query", "--listfiles", *_PACKAGES).splitlines():
+def _programs(packages: Iterable[str]) -> Iterator[Path]:
+    for line in _output("dpkg-query", "--listfiles", *packages).splitlines():
         if re.match(r"/(usr/)?s?bin/.", line) and os.path.exists(line):
             yield _placed(line)
     yield from (_PYTHON, _PYTHON.resolve())
 
 
-def _python_files() -> Iterator[Path]:
+def _python_files(is_small: bool) -> Iterator[Path]:
     library = Path(_output(str(_PYTHON), "-Ic", "import sysconfig; print(sysconfig.get_path('stdlib'))").strip())
     for folder, folders, names in os.walk(library):
         folders[:] = [name for name in folders if name not in _LEFT_OUT_OF_PYTHON and not name.startswith("config-")]
+        if is_small and Path(folder) == library:
+            folders[:] = [name for name in folders if name in _PARTS_OF_SMALL_PYTHON]
         yield from (Path(folder, name) for name in names)
 
 

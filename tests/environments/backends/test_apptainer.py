@@ -18,7 +18,6 @@ from handrail.environments.base import ShellState
 from handrail.environments.errors import EnvironmentLost, EnvironmentStartError
 
 from ...services.apptainer import Apptainer
-from ...services.docker import Docker
 from ..conftest import PATIENCE_SECONDS, text
 from ..container_kinds import Kind, name_of
 from ..held_elsewhere import check_asked_mount, check_pause
@@ -138,11 +137,9 @@ def test_an_image_that_is_nowhere_is_said(kind: Kind, image: str, said: str) -> 
     shell.close()
 
 
-def test_an_image_of_a_registry_is_loaded_and_the_progress_is_told(
-    kind: Kind, docker_service: Docker, tmp_path: Path
-) -> None:
+def test_an_image_of_a_registry_is_loaded_and_the_progress_is_told(kind: Kind) -> None:
     told: list[str] = []
-    with serve_image(docker_service, tmp_path) as place:
+    with serve_image() as place:
         settings = ApptainerSettings(image=f"docker://{place}/served:1", start_arguments=("--no-https",))
         with ApptainerEnvironment(settings, on_progress=told.append) as shell:
             assert text(shell.execute("echo here", timeout=PATIENCE_SECONDS)) == "here\n"

@@ -112,9 +112,9 @@ def test_an_image_that_is_nowhere_is_said_with_what_to_do(kind: Kind) -> None:
         kind.make(image="localhost:1/nobody/nothing:1", pull=False).start()
 
 
-def test_an_image_that_is_not_here_is_loaded_and_the_progress_is_told(docker: Docker, tmp_path: Path) -> None:
+def test_an_image_that_is_not_here_is_loaded_and_the_progress_is_told(docker: Docker) -> None:
     told: list[str] = []
-    with serve_image(docker, tmp_path) as place:
+    with serve_image() as place:
         shell = DockerEnvironment(DockerSettings(image=f"{place}/served:1"), on_progress=told.append)
         with shell:
             assert text(shell.execute("echo here", timeout=PATIENCE_SECONDS)) == "here\n"

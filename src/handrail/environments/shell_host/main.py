@@ -30,7 +30,6 @@ def main(arguments: Packet) -> None:
     journal = jobs.journal_folder(effects["name"]) if effects is not None else ""
     effects = {**effects, "journal": journal} if journal else None
     hello, report = os.pipe()
-    gc.freeze()  # all processes here share these pages until something is written to them
     if os.fork() == 0:
         try:
             os.setsid()

@@ -47,6 +47,8 @@ def take(n):
         b += c
     return b
 magic = sys.modules['_frozen_importlib_external'].MAGIC_NUMBER
+import gc
+gc.disable()
 """
 _LOAD = """
 Module = type(sys)
@@ -57,6 +59,8 @@ for name, code in modules:
     module.__package__ = 'NAME'
     setattr(package, name, module)
     exec(code, module.__dict__)
+gc.freeze()
+gc.enable()
 module.main(bundle['arguments'])
 """
 

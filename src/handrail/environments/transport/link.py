@@ -232,21 +232,9 @@ class ForkServerClient:
         self._stays = False
         self._reader: threading.Thread | None = None
         effects = None if effects is None else {**effects, "asks": True}
+        arguments = {"owner": os.getpid(), "protection": protection, "effects": effects}
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, *bundle.PYTHON_ARGUMENTS],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env={},
-                cwd="/",
-                start_new_session=True,  # a Ctrl-C on our terminal is for us
-            )
-            assert self._process.stdin is not None
-            arguments = {"socket": theirs.fileno(), "owner": os.getpid(), "protection": protection, "effects": effects}
-            with self._process.stdin as pipe:
-                pipe.write(bundle.bundle(role=role, compiled=True, is_loaded=False, **arguments))
+            self._process = start_process(role, theirs, arguments)
         self._receive_report()
 
     def _receive_report(self) -> None:
@@ -301,6 +289,23 @@ class ForkServerClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def start_process(role: str, client: socket.socket, arguments: Packet) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, *bundle.PYTHON_ARGUMENTS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[client.fileno()],
+        env={},
+        cwd="/",
+        start_new_session=True,  # a Ctrl-C on our terminal is for us
+    )
+    assert process.stdin is not None
+    with process.stdin as pipe:
+        pipe.write(bundle.bundle(role=role, compiled=True, is_loaded=False, socket=client.fileno(), **arguments))
+    return process
 
 
 def answer_of(asker: Callable[[HeldCall], str] | None, packet: Packet) -> str:
