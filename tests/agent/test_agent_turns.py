@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pytest
 from handrail import Agent, Config, Handrail
 from handrail.agent.events import Budgets, End, TextDelta, ToolEnded, ToolStarted, ToolWaiting, Turn, TurnEnded, Usage
 from handrail.approval.policy import Mode
-from handrail.errors import InvalidArguments
 from handrail.protocols import Decision
-from handrail.store.export import as_jsonl, from_jsonl
 from handrail.store.sessions import SessionStore
 from handrail.testing import ModelReply, RecordingApprover, ScriptedModel, ScriptedPerson, call
 from tests.support import wait_until
@@ -109,26 +106,6 @@ def test_a_yes_allows_as_much_again(budgets: Budgets, end: End) -> None:
         wait_until(lambda: turn.over() is not None)
         assert turn.over() is end
         turn.extend(end)
-
-
-def test_a_session_is_taken_in_under_its_own_id(app: Handrail, store: SessionStore, tmp_path: Path) -> None:
-    model = ScriptedModel([ModelReply("Hello.")])
-    with Agent(app, [model], store=store, cwd=str(tmp_path)) as agent:
-        agent.run("Hi.")
-        session = agent.session_id
-    lines = list(as_jsonl(store, session))
-    other = SessionStore()
-    try:
-        taken = from_jsonl(other, lines)
-        assert (taken.id, taken.title) == (session, "Hi.")
-        assert [each.message for each in other.messages(session)] == [each.message for each in store.messages(session)]
-        with pytest.raises(InvalidArguments, match="already"):
-            from_jsonl(other, lines)
-        for wrong in ([], ["x"], [json.dumps({"a": 1})], [lines[0], "[]"], [lines[0], '{"role": "king"}']):
-            with pytest.raises(InvalidArguments):
-                from_jsonl(other, wrong)
-    finally:
-        other.close()
 
 
 def test_a_child_has_the_mode_of_its_parent_and_leaves_none_behind(app: Handrail, store: SessionStore) -> None:

@@ -141,12 +141,6 @@ def test_what_runs_for_no_call_is_not_written_down(call: Call, work: Path, home:
     assert list(home.rglob("*.log")) == []
 
 
-def test_the_counts_say_what_was_changed(call: Call) -> None:
-    counts = call(1, "rm b; echo x > a; mkdir new; touch new/file; mv link other").counts
-    assert counts is not None
-    assert [counts[name] for name in ("deleted", "changed", "created", "renamed")] == [1, 1, 1, 1]
-
-
 def test_what_a_process_does_after_its_call_belongs_to_that_call(
     shell: LiveEnvironment, call: Call, work: Path
 ) -> None:

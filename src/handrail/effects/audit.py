@@ -88,9 +88,9 @@ class _Audit:
             whole = {kind: {name: str(line[kind][name]) for name in ("seal", "response")}}
             self.timestamps.append((whole[kind]["seal"], whole[kind]["response"]))
         elif kind != "format":
-            found = {"body": str(line[kind]["body"]), "signature": bytes.fromhex(line[kind]["signature"]).hex()}
-            whole = {kind: found}
-            (self.seals if kind == "seal" else self.ends).append(found)
+            signature = bytes.fromhex(line[kind]["signature"]).hex()
+            whole = {kind: {"body": str(line[kind]["body"]), "signature": signature}}
+            (self.seals if kind == "seal" else self.ends).append(whole[kind])
         if json.dumps(whole) != text.rstrip("\r\n"):
             self.problems.append(f"a line ({kind}) was changed, or the export was made with another key")
 

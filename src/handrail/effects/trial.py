@@ -246,7 +246,9 @@ def _changes(folder: str, tree: str, *, is_new: bool = False) -> Iterator[Change
             yield from () if is_new else _lost(path)
             continue
         is_folder = stat.S_ISDIR(new.st_mode)
-        if old is not None and (stat.S_ISDIR(old.st_mode) != is_folder or (is_folder and _is_opaque(entry.path))):
+        if old is not None and (
+            stat.S_ISDIR(old.st_mode) != is_folder or (is_folder and _OPAQUE in os.listxattr(entry.path))
+        ):
             yield from _lost(path)
             old = None
         if old is None:
@@ -309,7 +311,3 @@ def _is_same(new: os.stat_result, old: os.stat_result) -> bool:
 def _extended(path: str) -> dict[str, bytes]:
     names = os.listxattr(path, follow_symlinks=False)
     return {name: os.getxattr(path, name, follow_symlinks=False) for name in names if not name.startswith(_OWN)}
-
-
-def _is_opaque(path: str) -> bool:
-    return _OPAQUE in os.listxattr(path) and os.getxattr(path, _OPAQUE) == b"y"

@@ -71,8 +71,8 @@ class Coverage(NamedTuple):
 class CommandResult(NamedTuple):
     """How a command ended. `command_id` counts the commands of a shell, and starts again if the environment was lost.
 
-    `changed` says whether something was written to the journal for its call, and `counts` what, as far as is known. `stderr` is
-    that of a command whose stderr was kept apart; of more than 1 MB the end.
+    `changed` says whether something was written to the journal for its call. `stderr` is that of a command whose stderr was kept
+    apart; of more than 1 MB the end.
     """
 
     command_id: int
@@ -85,7 +85,6 @@ class CommandResult(NamedTuple):
     restarted: ShellRestart | None = None
     left_running: tuple[LeftRunning, ...] = ()
     changed: bool = False
-    counts: Mapping[str, int] | None = None
     stderr: bytes = b""
 
 

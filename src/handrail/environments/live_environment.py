@@ -383,8 +383,7 @@ class LiveEnvironment(ABC):
             ended.why == "cancelled",
             restarted,
             tuple(map(_left, ended.left)) if ended.left else (),
-            ended.counts is not None,
-            ended.counts,
+            ended.is_changed,
             ended.stderr,
         )
 

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..errors import InvalidArguments
 from ..types import JsonDict
-from .sessions import SessionInfo, SessionStore
+from .sessions import SessionStore
 
 _FROM = {"system": "system", "user": "human", "assistant": "gpt", "tool": "tool"}
 
@@ -19,30 +18,6 @@ def as_jsonl(store: SessionStore, session_id: str) -> Iterator[str]:
     yield _line({"session": info._asdict()})
     for stored in store.messages(info.id):
         yield _line({"id": stored.id, "at": stored.at, **stored.message})
-
-
-def from_jsonl(store: SessionStore, lines: Iterable[str]) -> SessionInfo:
-    """Take in a session that `as_jsonl` wrote, here or on another machine, under its own id.
-
-    Raises InvalidArguments for other lines, and for a session that has messages here already.
-    """
-    try:
-        first, *rest = [json.loads(line) for line in lines if line.strip()]
-        about = first["session"]
-        given = {name: str(about[name]) for name in ("platform", "model", "cwd")}
-        messages = [{name: value for name, value in each.items() if name not in ("id", "at")} for each in rest]
-        session_id, title = str(about["id"]), str(about.get("title", ""))
-        if not all(each["role"] in _FROM for each in messages):
-            raise ValueError("a message has no role")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArguments(f"this is not an exported session: {type(error).__name__}: {error}") from None
-    info = store.begin(session_id, **given)
-    if store.messages(info.id, hidden=True):
-        raise InvalidArguments(f"there is a session {info.id} with messages already; delete it first")
-    if title:
-        store.rename(info.id, title)
-    store.append(info.id, messages)
-    return store.get(info.id)
 
 
 def as_sharegpt(store: SessionStore, session_id: str) -> JsonDict:

@@ -66,7 +66,7 @@ class Ended(NamedTuple):
     restarted: str  # why the shell is another one than before: ended, timeout, cancelled, supervisor; or nothing
     state: str  # and what the new one started with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
-    counts: Packet | None = None  # what its call has changed so far, if anything was
+    is_changed: bool = False  # whether its call has changed something so far
     stderr: bytes = b""  # for a command whose stderr is kept apart: of a long one the end
 
 

@@ -122,10 +122,10 @@ class Connection:
 
         return _answer_to(send, "its supervisor")
 
-    def end_call(self, call: int) -> Packet:
-        """Ask the effect watcher, which gets what is for the fork server."""
+    def end_call(self, call: int) -> bool:
+        """Ask the effect watcher, which gets what is for the fork server. Whether the call has changed something."""
         packet = {"op": "end", "shell": self._shell, "call": call}
-        return _answer_to(lambda theirs: self._ask_fork_server(packet, [theirs]), "the effect watcher")
+        return bool(_answer_to(lambda theirs: self._ask_fork_server(packet, [theirs]), "the effect watcher")["changed"])
 
     def ask_left(self, number: int, call: int) -> Packet:
         return self.ask("left", number=number, call=call)
@@ -207,9 +207,6 @@ class Connection:
     def send_words(self, words: bytes) -> None:
         """Tell bash what to do. Raises BrokenPipeError if it is gone."""
         os.write(self.go, words)
-
-    def cwd_of_bash(self) -> str:
-        return os.readlink(f"/proc/{self.bash}/cwd")
 
     def kill_supervisor(self) -> None:
         """For one that hangs. The fork server cleans up after it."""

@@ -31,7 +31,7 @@ from .held_connects import taken
 from .journal import CallJournal, NotRecorded, Stash
 from .journal_log import JournalFailed, LogWriter, processes, writer_name
 from .syscall_filter import FilterRefused, Watch
-from .wire import CHANGED, COUNTED, COUNTS, CURRENT, ENDED, TRIED, CallPage, Packet
+from .wire import CHANGED, CURRENT, ENDED, TRIED, CallPage, Packet
 
 _MAX_CALLS = 16
 _MAX_PARENTS = 32
@@ -99,30 +99,27 @@ class Watched:
             with contextlib.suppress(JournalFailed):  # then its record says that it has ended
                 self._journal(call).left(new.items())
 
-    def end(self, call: int) -> Packet:
-        """Say that the call is complete: every change of it was let through by this process."""
+    def end(self, call: int) -> bool:
+        """Say that the call is complete: every change of it was let through by this process. Whether there was one."""
         found = self._calls.get(call)
         if found is None or not (found.is_incomplete or found.is_ended):
-            return {"counts": None}
+            return False
         found.is_incomplete = True  # also if it had ended before
         _end(found)
         if self._settings.get("durable") == "power":
             self._writer.sync()
         self._drop_dead()
         self._writer.rotate()
-        return {"counts": dict(found.counts)}
+        return True
 
     def _end_running(self, pid: int) -> None:
         """The command of the running call is over, says bash. What it has left says `left` later."""
         if pid != self._bash or self._page is None:
             return
-        numbers = self._page.numbers
         self._page.ask_for_end(False)
-        counts = self.end(numbers[CURRENT])["counts"]
-        if counts is not None:
-            for place, name in enumerate(COUNTED, COUNTS):
-                numbers[place] = counts[name]
-            numbers[ENDED] = numbers[CURRENT]
+        call = self._page.numbers[CURRENT]
+        if self.end(call):
+            self._page.numbers[ENDED] = call
 
     def close(self) -> None:
         """Every process has ended. A background process's call is complete then."""
@@ -263,7 +260,7 @@ class EffectServer:
             # The kind of socket is given, else it would be asked for each part of that.
             asker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds.pop(0))
             with asker, contextlib.suppress(OSError):  # who asked is gone
-                wire.send(asker, found.end(packet["call"]) if found is not None else {"counts": None})
+                wire.send(asker, {"changed": found is not None and found.end(packet["call"])})
         else:
             self._contained[packet["shell"]] = packet.pop("contained", None)
             with contextlib.suppress(OSError):  # it is gone: the client finds its socket closed

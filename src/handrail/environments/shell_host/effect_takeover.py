@@ -93,7 +93,6 @@ class Takeover:
             kept = call.move_away(path, found)
             if kept:  # else it is on behalf of no call
                 os.rename(name, kept, src_dir_fd=ours)
-                call.count_deleted(files)
                 self._names.forget()
         finally:
             os.close(ours)

@@ -89,7 +89,9 @@ def known(root: str) -> list[str]:
     """The ids of all processes with a folder under `root`, the oldest first."""
     try:
         with os.scandir(root) as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries if has_status(entry.path)]
+            found = [
+                (entry.stat().st_mtime, entry.name) for entry in entries if os.path.exists(f"{entry.path}/{_STATUS}")
+            ]
     except FileNotFoundError:
         return []
     return [name for _, name in sorted(found)]
@@ -187,10 +189,6 @@ def read_status(folder: str) -> Packet:
     with contextlib.suppress(ValueError):  # it has not ended
         status.update(json.loads(content[_START_BYTES:]))
     return status
-
-
-def has_status(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, _STATUS))
 
 
 class LogPiece(NamedTuple):

@@ -13,11 +13,10 @@ import os
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
+from typing import TYPE_CHECKING, Callable, Iterable, Iterator  # noqa: UP035  Python 3.8 knows no other place
 
 from . import journal_log as log
 from .journal_log import LogWriter, Meta, lstat, meta_of, parent_of, writer_name
-from .wire import COUNTED
 
 if TYPE_CHECKING:
     from .deletion_limit import DeletionLimit
@@ -101,7 +100,7 @@ class CallJournal:
     """The entries of one call, as one process writes them. Each method is called before the change."""
 
     def __init__(self, writer: LogWriter, stash: Stash, call: int, *, max_copy_bytes: int = MAX_COPY_BYTES) -> None:
-        self.call, self.counts = call, dict.fromkeys(COUNTED, 0)
+        self.call = call
         self._writer, self._stash, self._max_copy_bytes = writer, stash, max_copy_bytes
         self._known: dict[str, str] = {}
         self._moved: set[str] = set()  # what came by a rename or link is older than the new folder that it may be in
@@ -116,7 +115,6 @@ class CallJournal:
             self.folder_times(parent_of(path))
             self._write(log.ABSENT, path, meta=Meta(link_to))
             self._known[path] = _NEW
-            self.counts["created"] += 1
         elif is_folder:
             self._known[path] = _NEW
         elif link_to:  # the times of the file change, and it may be older than the new folder
@@ -130,8 +128,6 @@ class CallJournal:
         known = self._known.get(path)
         if known == _SAVED or (only_grows and known == _GROWN) or self.is_new(path):
             return
-        if known is None or known == _MARKED:
-            self.counts["changed"] += 1
         meta = meta_of(found)
         if only_grows:
             self._write(log.GROWN, path, meta=meta)
@@ -146,8 +142,6 @@ class CallJournal:
             return
         self.folder_times(parent_of(path))
         meta = meta_of(found)
-        self.counts["deleted"] += 1
-        self.counts["deleted_bytes"] += meta.size if stat.S_ISREG(meta.mode) else 0
         if stat.S_ISDIR(meta.mode):
             self._write(log.FOLDER, path, meta=meta, extended=extended_attributes(path))
         else:
@@ -159,8 +153,6 @@ class CallJournal:
         """Mode, owner, times or extended attributes."""
         if self._known.get(path) in (_SAVED, _MARKED) or self.is_new(path):
             return
-        if path not in self._known:
-            self.counts["changed"] += 1
         self._write(log.ATTRIBUTES, path, meta=meta_of(found), extended=extended_attributes(path))
         self._known.setdefault(path, _MARKED)
 
@@ -180,7 +172,6 @@ class CallJournal:
         if there is not None and not exchange:
             self.remove(to, there)
         self._write(log.EXCHANGE if exchange else log.RENAME, path, to, meta=meta_of(found))
-        self.counts["renamed"] += 1
         if is_folder or (there is not None and stat.S_ISDIR(there.st_mode)):
             self._forget_below(path, to)
         self._known.pop(path, None)
@@ -193,14 +184,7 @@ class CallJournal:
         """A folder is deleted with all that is in it, by moving it to the path that is returned."""
         kept = self._stash.new_name(path)
         self.rename(path, found, kept, None)
-        self.counts["renamed"] -= 1
         return kept
-
-    def count_deleted(self, files: list[tuple[str, Any]]) -> None:
-        """It has been moved. `files` are the paths, each with what a stat tells."""
-        size = sum(found.st_size for _, found in files if stat.S_ISREG(found.st_mode))
-        for name, more in (("deleted", len(files)), ("deleted_bytes", size), ("kept_bytes", size)):
-            self.counts[name] += more
 
     def replace(self, path: str) -> None:
         """A new file is renamed over `path`, and folders that are missing are made for it."""
@@ -222,7 +206,6 @@ class CallJournal:
     def unseen(self, path: str, reason: str) -> None:
         """Something may change that cannot be kept."""
         self._write(log.UNSAVED, path, data=reason.encode())
-        self.counts["unsaved"] += 1
 
     def host(self, address: str) -> None:
         if self._known.get(address) is None:
@@ -289,7 +272,6 @@ class CallJournal:
                 kept = self._stash.new_name(path)
                 copy(path, kept, meta.size)
                 self._write(log.CONTENT, path, kept, meta=meta, extended=extended)
-                self.counts["kept_bytes"] += meta.size
         except OSError as error:
             self.unseen(path, f"it could not be read: {error.strerror}")
 
@@ -305,7 +287,6 @@ class CallJournal:
                 self.unseen(path, "it is a device, a socket or a pipe, and could not be linked")
         else:
             self._write(log.STASHED, path, kept, meta=meta)
-            self.counts["kept_bytes"] += meta.size if stat.S_ISREG(meta.mode) else 0
 
     def _forget_below(self, *folders: str) -> None:
         prefixes = tuple(folder + "/" for folder in folders)

@@ -287,7 +287,9 @@ class Journal:
 
     def refresh(self, since: float = 0.0) -> None:
         """Read what was added, in logs that were written to since then."""
-        names = [name for name in _log_names(self.folder) if _written(os.path.join(self.folder, name)) >= since]
+        logs = [name for name in names_in(self.folder) if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
+        found = ((name, lstat(os.path.join(self.folder, name))) for name in logs)
+        names = [name for name, there in found if there is not None and there.st_mtime >= since]
         for name in [name for name in self._logs if name not in names]:
             del self._logs[name]
         for name in names:
@@ -371,22 +373,11 @@ class Journal:
         return [pair for log in self._logs.values() for pair in log.undoes.get(call, ())]
 
 
-def _written(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except FileNotFoundError:  # it has just expired
-        return 0.0
-
-
 def names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
-
-
-def _log_names(folder: str) -> list[str]:
-    return [name for name in names_in(folder) if name.endswith(SUFFIX) and name.partition("-")[0].isdigit()]
 
 
 def parent_of(path: str) -> str:

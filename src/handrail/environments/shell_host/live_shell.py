@@ -79,7 +79,8 @@ class LiveShell:
         if run.is_given:
             self._on_done(run)
         connection = self.connection
-        if not run.is_over or run.last_background != b"0" or self._must_end(run.command.call):
+        must_end = self._page.has_changed(run.command.call) and not self._page.has_ended(run.command.call)
+        if not run.is_over or run.last_background != b"0" or must_end:
             return None
         while count := self._pull(run):
             pass
@@ -373,7 +374,7 @@ class LiveShell:
         left: list[Packet] = []
         stderr = connection.take_stderr() if run.command.separate else b""
         try:
-            cwd = proc.without_mark(connection.cwd_of_bash())
+            cwd = proc.without_mark(os.readlink(f"/proc/{connection.bash}/cwd"))
             is_new = connection.has_new_children(run.last_background)
             connection.took_children(run.last_background)
             if run.is_held or is_new:
@@ -384,15 +385,12 @@ class LiveShell:
                 one["command"] = one["command"] or run.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
         except (OSError, Lost):
             cwd = connection.cwd  # it has just died; the next command finds out
-        counts, call = None, run.command.call
-        if self._page.has_changed(call):
-            # Only the effect watcher can tell that the call is complete. Raises Lost if it is gone.
-            known = None if left else self._page.counts(call)
-            counts = known or connection.end_call(call)["counts"]
-        return Ended(run.number, run.code, run.why, cwd, restarted, state, left, counts, stderr)
-
-    def _must_end(self, call: int) -> bool:
-        return self._page.has_changed(call) and self._page.counts(call) is None
+        # Only the effect watcher can tell that the call is complete. Raises Lost if it is gone.
+        call = run.command.call
+        is_changed = self._page.has_changed(call)
+        if is_changed and (left or not self._page.has_ended(call)):
+            is_changed = connection.end_call(call)
+        return Ended(run.number, run.code, run.why, cwd, restarted, state, left, is_changed, stderr)
 
     def _connect(self, state: bytes | None) -> None:
         page = self._page.renew()

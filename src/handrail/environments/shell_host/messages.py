@@ -54,9 +54,9 @@ def unpack_command(body: bytes) -> Command:
 
 
 def pack_ended(ended: Ended) -> bytes:
-    number, code, why, cwd, restarted, state, left, counts, stderr = ended
-    lists = (json.dumps(left) if left else "", json.dumps(counts) if counts is not None else "")
-    words = "\0".join((why, cwd, restarted, state, *lists))
+    number, code, why, cwd, restarted, state, left, is_changed, stderr = ended
+    more = (json.dumps(left) if left else "", "yes" if is_changed else "")
+    words = "\0".join((why, cwd, restarted, state, *more))
     head = _ENDED.pack(number, _NO_CODE if code is None else code, len(stderr))
     return head + stderr + words.encode("utf-8", "surrogateescape")
 
@@ -64,9 +64,9 @@ def pack_ended(ended: Ended) -> bytes:
 def unpack_ended(body: bytes) -> Ended:
     number, code, kept = _ENDED.unpack_from(body)
     stderr, words = body[_ENDED.size :][:kept], body[_ENDED.size + kept :].decode("utf-8", "surrogateescape")
-    why, cwd, restarted, state, left, counts = words.split("\0")
-    lists = json.loads(left) if left else [], json.loads(counts) if counts else None
-    return Ended(number, None if code == _NO_CODE else code, why, cwd, restarted, state, *lists, stderr)
+    why, cwd, restarted, state, left, is_changed = words.split("\0")
+    more = json.loads(left) if left else [], bool(is_changed)
+    return Ended(number, None if code == _NO_CODE else code, why, cwd, restarted, state, *more, stderr)
 
 
 def pack_state(state: bytes) -> bytes | None:

@@ -24,8 +24,7 @@ _ROOM = socket.CMSG_SPACE(8 * array.array("i").itemsize) + socket.CMSG_SPACE(_CR
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # to combine flags of their own type takes longer than the system call
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
-CURRENT, CHANGED, TRIED, ENDED, COUNTS = range(5)  # the numbers in a call page; from the last on one for each of
-COUNTED = ("changed", "created", "deleted", "deleted_bytes", "kept_bytes", "renamed", "unsaved")
+CURRENT, CHANGED, TRIED, ENDED = range(4)  # the numbers in a call page
 CALL_PAGE = "handrail-call"
 _BYTES = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,7 +33,7 @@ _map.restype = ctypes.c_void_p
 _map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _FAILED = ctypes.c_void_p(-1).value
-_Numbers = ctypes.c_uint64 * (COUNTS + len(COUNTED))
+_Numbers = ctypes.c_uint64 * 4
 
 
 def packet_pair() -> tuple[socket.socket, socket.socket]:
@@ -141,16 +140,14 @@ class ClientPage:
         """Whether something was written to the journal for the call since it began."""
         return call != 0 and self._numbers[CHANGED] == call
 
-    def counts(self, call: int) -> dict[str, int] | None:
-        """What it has changed, if the watcher has written already that it is complete."""
-        if self._numbers[ENDED] != call:
-            return None
-        return {name: self._numbers[place] for place, name in enumerate(COUNTED, COUNTS)}
+    def has_ended(self, call: int) -> bool:
+        """Whether the watcher has written already that the call is complete."""
+        return self._numbers[ENDED] == call
 
 
 class CallPage:
     """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried;
-    one that is complete, and what it has changed. A call that is not recorded is 0.
+    one that is complete. A call that is not recorded is 0.
 
     bash asks for `-N` of the page: whether its modification time is after its access time. If so, it says to the watcher
     that its command is over, and the client need not ask."""
