@@ -82,9 +82,9 @@ class State:
         """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
         self.has_trees = False
         self.file_names: set[str] = set()
-        self.option_names: set[str] = set()
-        """Names of files that a program would take for options."""
         """The last parts of their paths: most lookups are decided by that alone."""
+        self.option_names: set[str] = set()
+        """Those that a program would take for options."""
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
