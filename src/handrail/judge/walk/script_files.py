@@ -261,6 +261,7 @@ def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
             state.variables[name] = value
     state.files.update(outer.files)
     state.file_names |= outer.file_names
+    state.option_names |= outer.option_names
     state.has_trees = outer.has_trees
     if same_shell:
         state.functions.update(outer.functions)

@@ -83,6 +83,8 @@ class State:
         self.has_trees = False
         self.file_names: set[str] = set()
         """The last parts of their paths: most lookups are decided by that alone."""
+        self.option_names: set[str] = set()
+        """Those that a program would take for options."""
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
@@ -125,7 +127,9 @@ class State:
 
     def write(self, path: str, content: Value) -> None:
         self.has_trees |= path.endswith("/")
-        self.file_names.add(path.rpartition("/")[2])
+        self.file_names.add(name := path.rpartition("/")[2])
+        if name[:1] == "-":
+            self.option_names.add(name)
         self._set(_FILES, path, content)
 
     def keep(self, descriptor: str, target: Any) -> None:

@@ -479,10 +479,8 @@ class Walk:
         argv = self.expander.args(words)
         if argv and argv[0] in _WORDS.deleters:
             _mark_lists(argv)
-        if self.state.files and any(arg.glob for arg in argv):  # `*`, where a file is called `-rf`
-            names = [
-                Arg(name) for name in self.state.file_names if name[:1] == "-" and self.known_file(name) is not None
-            ]
+        if self.state.option_names:  # `*`, where a file is called `-rf`
+            names = [Arg(name) for name in self.state.option_names if self.known_file(name) is not None]
             argv[1:1] = [name for name in names if any(arg.glob and fnmatchcase(name, arg) for arg in argv)]
         if stdin is None:
             stdin = self.state.settings.get("&0")
