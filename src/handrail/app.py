@@ -251,6 +251,16 @@ class Handrail:
                 if problem := self.mcp.find(name):
                     log.warning("%s", problem)
 
+    def warn_untrusted(self, *more: str) -> None:
+        """Log what the project brings that is not used until you trust it: `more`, its plugins and its MCP servers."""
+        plugins = self.plugins.untrusted if self.plugins else ()
+        servers = () if self.mcp is None else self.mcp.connections.servers.values()
+        waiting = [each.name for each in servers if each.problem.endswith("`handrail mcp trust`")]
+        unused = [*more, *(f"the plugin {name} (`handrail plugins trust {name}`)" for name in plugins)]
+        unused += [f"the MCP server {name} (`handrail mcp trust`)" for name in waiting]
+        if unused:
+            log.warning("not used, because you have not trusted it: %s", ", ".join(unused))
+
     def close(self) -> None:
         """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
         if self.mcp is not None:

@@ -21,7 +21,7 @@ from handrail.testing import ScriptedModel
 
 
 def texts(folder: Path) -> list[str]:
-    return [part.text for part in project_files(folder)]
+    return [text for _, text in project_files(folder)]
 
 
 def test_parts_stand_under_their_titles_and_empty_ones_are_left_out() -> None:

@@ -82,3 +82,25 @@ def test_ask_leaves_the_files_out_says_so_and_can_be_told(
             run_here("ask", *arguments)
             reset()
             assert ("Mallory" in str(server.requests[-1]["messages"])) is is_used
+
+
+def test_a_line_names_all_that_is_not_used_and_the_command_that_trusts_it(
+    home: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, text in (
+        (".mcp.json", '{"mcpServers": {"clock": {"command": "no-such-program"}}}'),
+        (".handrail/plugins/greeter.py", "def register(api):\n    pass\n"),
+        (".handrail/skills/release/SKILL.md", "---\nname: release\ndescription: how to release\n---\nTag it.\n"),
+    ):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    of_call = "the plugin greeter (`handrail plugins trust greeter`), the MCP server clock (`handrail mcp trust`)"
+    of_agent = f"the skill release (`handrail skills trust release`), {of_call}"
+    prompt()
+    assert f"{project}/AGENTS.md (--trust-folder), {of_agent}" in caplog.text
+    FolderTrust(project).answer(yes=True)
+    for use, line in ((prompt, of_agent), (lambda: run_here("call", "todo"), of_call)):
+        caplog.clear()
+        use()
+        reset()
+        assert caplog.messages == [f"not used, because you have not trusted it: {line}"]

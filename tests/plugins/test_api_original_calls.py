@@ -376,6 +376,31 @@ def test_its_middleware_rewrites_and_wraps_requests_to_the_model(opened: Open, a
     assert any(getattr(event, "text", "") == "pong" for event in events)  # it streams as ever
 
 
+IN_PLACE = """
+def request(request, **kwargs):
+    for message in request["messages"]:
+        message["content"] += " OVERWRITTEN"
+    raise RuntimeError("it fails after that")
+def execution(request, next_call, **kwargs):
+    request["messages"][-1]["content"] += " ADDED"
+    return next_call(request)
+def register(ctx):
+    ctx.register_middleware("llm_request", request)
+    ctx.register_middleware("llm_execution", execution)
+"""
+
+
+def test_what_middleware_changes_in_place_is_changed_in_one_request(
+    opened: Open, agent_of: Callable[..., Agent]
+) -> None:
+    model = Asked("pong")
+    agent = agent_of(opened(IN_PLACE), model)
+    agent.run("ping")
+    agent.run("again")
+    assert "OVERWRITTEN" not in str(model.requests), "one that fails changes nothing"
+    assert [str(request).count(" ADDED") for request in model.requests] == [1, 1]
+
+
 TRACED = """
 seen = []
 def tool_request(tool_name, args, **kwargs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from handrail import Config, Handrail
 from handrail.agent import Agent, SessionStore, ToolEnded
+from handrail.agent.agent_factory import sampler_of
+from handrail.errors import ModelError
 from handrail.plugins.hook_manager import _MAX_WAITING, OBSERVERS, HookManager
 from handrail.plugins.hook_specs import HOOK_NAMES
 from handrail.plugins.original_hooks import original_hooks
@@ -202,6 +205,100 @@ def test_its_hook_judges_what_is_spoken(bench: Bench, answer: Any, said: str | N
     assert spoken[-1] == "Bonjour"
 
 
+def test_questions_to_a_model_beside_the_conversation_are_observed(bench: Bench, tmp_path: Path) -> None:
+    names = ("pre_auxiliary_call", "post_auxiliary_call", "pre_api_request")
+    plugin = load(bench, f"NAMES = {names!r}\n{NOTING}")
+    replies = ModelReply("one"), ModelReply("two"), ModelReply("what was said")
+    with agent_of(bench, tmp_path, *replies) as (agent, _):
+        agent.run("first")
+        agent.run("second")
+        plugin.seen.clear()
+        assert asyncio.run(agent.compact())
+    (before, told), (after, answered) = plugin.seen
+    assert (before, after) == names[:2]
+    for name, kwargs in plugin.seen:
+        assert {*original_hooks()["arguments"][name].split()} <= {*kwargs}
+        assert (kwargs["aux_task"], kwargs["session_id"], kwargs["platform"]) == (
+            "compression",
+            agent.session_id,
+            "telegram",
+        )
+    assert "first" in told["request_messages"][-1]["content"]
+    assert (answered["assistant_message"]["content"], answered["error"]) == ("what was said", None)
+
+
+def test_a_question_beside_the_conversation_that_fails_is_observed_too(bench: Bench) -> None:
+    plugin = load(bench, f"NAMES = ('post_auxiliary_call',)\n{NOTING}")
+    ask = sampler_of([ScriptedModel([])], bench.hooks.invoke)
+    with pytest.raises(ModelError):
+        asyncio.run(ask([{"role": "user", "content": "hi"}]))
+    bench.hooks.wait_for_observers()
+    ((_, kwargs),) = plugin.seen
+    assert (kwargs["aux_task"], kwargs["assistant_message"]) == ("mcp", None)
+    assert "script is over" in kwargs["error"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "action"),
+    [
+        ("skill_view", {}, "loaded"),
+        ("skill_view", {"file_path": "references/a.md"}, None),
+        ("skill_manage", {"action": "create"}, "created"),
+        ("skill_manage", {"action": "patch"}, "patched"),
+        ("skill_manage", {"action": "delete"}, "archived"),
+        ("skill_manage", {"action": "patch", "fail": True}, None),
+        ("other", {"action": "create"}, None),
+    ],
+)
+def test_skills_that_are_read_and_changed_are_observed(
+    bench: Bench, tool: str, args: dict[str, Any], action: str | None
+) -> None:
+    plugin = load(bench, f"NAMES = ('on_skill_lifecycle',)\n{NOTING}")
+    properties = {**{name: {"type": "string"} for name in ("name", "file_path", "action")}, "fail": {"type": "boolean"}}
+    schema = {"description": "A skill.", "parameters": {"type": "object", "properties": properties}}
+    bench.registry.register(tool, "t", schema, lambda args, **_: "x" if not args.get("fail") else 1 / 0)
+    Runtime(bench.registry, hooks=bench.hooks, gate=OpenGate()).handle(tool, {"name": "release", **args})
+    assert [(kwargs["action"], kwargs["skill_name"]) for _, kwargs in plugin.seen] == (
+        [(action, "release")] if action else []
+    )
+    for _, kwargs in plugin.seen:
+        assert {*original_hooks()["arguments"]["on_skill_lifecycle"].split()} <= {*kwargs}
+
+
+TAMPERING = """
+def tamper(request_messages=(), conversation_history=(), assistant_message=None, result=None, **kwargs):
+    for message in (*(request_messages or ()), *(conversation_history or ()), assistant_message or {}):
+        message["content"] = "TAMPERED"
+    if isinstance(result, dict):
+        result["content"].clear()
+
+def register(ctx):
+    ctx.register_hook("HOOK", tamper)
+"""
+
+
+@pytest.mark.parametrize(
+    "hook",
+    ["pre_api_request", "post_api_request", "pre_llm_call", "post_llm_call"],
+)
+def test_a_hook_that_changes_what_it_is_given_changes_no_request(bench: Bench, tmp_path: Path, hook: str) -> None:
+    load(bench, TAMPERING.replace("HOOK", hook))
+    with agent_of(bench, tmp_path, ModelReply("one"), ModelReply("two")) as (agent, model):
+        agent.run("first")
+        agent.run("second")
+    assert "TAMPERED" not in str(model.sent)
+    assert "first" in str(model.sent[1].messages)
+
+
+def test_a_hook_that_changes_a_picture_changes_no_result(bench: Bench) -> None:
+    load(bench, TAMPERING.replace("HOOK", "post_tool_call"))
+    schema = {"description": "Shows it.", "parameters": {"type": "object", "properties": {}}}
+    bench.registry.register(
+        "show", "t", schema, lambda _, **__: {"_multimodal": True, "content": [{"type": "text", "text": "x"}]}
+    )
+    assert Runtime(bench.registry, hooks=bench.hooks, gate=OpenGate()).handle("show", {})["content"]
+
+
 def test_hooks_of_things_that_are_not_here_are_reported_with_the_reason(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -227,5 +324,5 @@ def test_every_documented_hook_is_called_or_has_a_reason() -> None:
     known = original_hooks()
     assert {*known["arguments"], *known["never_called"], "pre_tts_synthesis"} == {*DOCUMENTED.split()}
     assert not {*known["never_called"]} & {*HOOK_NAMES}
-    assert {*known["arguments"]} <= {*HOOK_NAMES}
+    assert {*known["arguments"]} <= {*HOOK_NAMES, "on_skill_lifecycle"}
     assert {*HOOK_NAMES} >= OBSERVERS

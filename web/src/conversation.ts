@@ -1,7 +1,7 @@
 // A conversation as a list of entries: from the stored messages, and from the events of a turn that runs now.
 import type { Fields } from "./api";
 import type { Asked, Message, Ran } from "./types";
-import { fieldsOf, todosOf, type Todo } from "./results";
+import { fieldsOf, todosOf, withProgress, type Todo } from "./results";
 
 export type ToolEntry = {
   kind: "tool"; id: string; callId: string; tool: string; args: Fields; at?: number; seconds?: number; waited?: number; errorType?: string; result?: string; progress?: string;
@@ -65,7 +65,7 @@ export function withEvent(entries: Entry[], kind: string, data: Fields): Entry[]
         kind: "tool", id: String(data.call_id), callId: String(data.call_id), tool: String(data.tool), args: (data.arguments ?? {}) as Fields, at: Date.now() / 1000, pictures: [],
       }];
     case "ToolProgress":
-      return changed(entries, data, (entry) => ({ ...entry, progress: String(data.message ?? "") }));
+      return changed(entries, data, (entry) => ({ ...entry, progress: withProgress(entry.progress, String(data.message ?? "")) }));
     case "ToolEnded":
       return changed(entries, data, (entry) => ({
         ...entry, seconds: Number(data.seconds), waited: Number(data.waited ?? 0), errorType: String(data.error_type ?? ""), result: String(data.result ?? ""),
@@ -90,10 +90,12 @@ export function openTodos(entries: Entry[]): Todo[] | null {
 
 const MAIN = ["command", "path", "file_path", "pattern", "query", "url", "goal", "code", "name", "action"];
 
-/** Why a call failed, for a person: what follows the first sentence of a refusal is advice for the model, and the question gave the reasons. */
-export function failureOf(error: string, errorType: string): string {
+/** Why a call failed, for a person: what follows the first sentence of a refusal is advice for the model, and the question gave the reasons.
+ *  `who` says in words who denied it. */
+export function failureOf(error: string, errorType: string, who: (by: string) => string): string {
   if (errorType !== "denied") return error;
-  return error.replace(/^Not run: it needs approval \(.*?\), and that was denied by /s, "Denied by ").split(". ")[0];
+  const [, by, why] = /^Not run: denied by ((?:\w+:)?[^:]*?)(: .*?)?\. It needs approval: /s.exec(error) ?? [];
+  return by === undefined ? error.split(". ")[0] : `Denied by ${who(by)}${why ?? ""}`;
 }
 
 /** What a person changed a call to before allowing it. */

@@ -57,6 +57,13 @@ function compare(one: DiffRow, other: DiffRow): void {
   }
 }
 
+/** So many of a diff's lines. Removed ones get the room that the others leave, or a third: what is added must be seen. */
+export function firstOfDiff<T>(lines: T[], count: number, isRemoved: (line: T) => boolean): T[] {
+  const removed = lines.filter(isRemoved);
+  const leftOut = new Set(removed.slice(Math.max(Math.floor(count / 3), count - lines.length + removed.length)));
+  return lines.filter((line) => !leftOut.has(line)).slice(0, count);
+}
+
 function words(text: string): string[] {
   return text.match(/\w+|\s+|[^\w\s]/gu) ?? [];
 }

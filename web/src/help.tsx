@@ -2,19 +2,23 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, get } from "./api";
 import type { Login, Me } from "./types";
-import { clock, Trouble, useAnswer, visible } from "./ui";
+import { clock, Tag, Trouble, useAnswer, visible } from "./ui";
 
-const KEYS = [
-  ["Alt+1 … Alt+9", "go to a page"],
-  ["↑ ↓ Page Home End", "move in a list"],
-  ["j k", "next and previous question, on Approvals"],
-  ["o r t s a", "allow the question in focus: once, as a try, for the task, the session, always"],
-  ["e", "change the command in focus, then Ctrl+Enter: it is judged again"],
-  ["v", "show all that the question in focus would write or run"],
-  ["d", "deny it: write a reason, then Enter"],
-  ["Enter, Shift+Enter", "send, or a new line, in a conversation"],
-  ["Esc", "close, or back; in a conversation stop the agent"],
+const KEYS: [keys: string[], does: string][] = [
+  [["Alt+1", "…", "Alt+9"], "go to a page"],
+  [["?"], "this help"],
+  [["↑", "↓", "Page", "Home", "End"], "move in a list"],
+  [["j", "k"], "Approvals: next and previous question"],
+  [["o"], "allow the question in focus once"],
+  [["r"], "try it: run it, then keep or undo what it changed"],
+  [["t", "s", "a"], "allow this kind for the task, for the session, always"],
+  [["e"], "edit it; Ctrl+Enter runs what you wrote, judged again"],
+  [["d"], "deny it: type a reason, then Enter"],
+  [["v"], "show all of what it would write or run"],
+  [["Enter"], "conversation: send; Shift+Enter starts a new line"],
+  [["Esc"], "conversation: stop the agent; elsewhere: close"],
 ];
+const ROLES: Record<Me["role"], string> = { watch: "watch", approve: "watch and approve", operate: "do everything" };
 
 export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; onLeave: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -25,26 +29,29 @@ export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; on
   const makeLink = () =>
     ask<{ url: string }>("POST", "/v1/links", { role }).then((made) => setUrl(made.url), (error: Error) => setTrouble(error.message));
   return (
-    <dialog ref={dialog} onClose={onClose} aria-label="Help and devices">
-      <h2>Keyboard</h2>
-      <dl class="keys">{KEYS.map(([keys, does]) => <><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></>)}</dl>
-      <h2>Another device</h2>
-      <p>You are <b>{me.name}</b>, and may {me.role === "operate" ? "do everything" : me.role === "approve" ? "watch and approve" : "watch"}.</p>
-      {me.role === "operate" && (
-        <p class="line">
-          <label>It may <select value={role} onChange={(event) => setRole(event.currentTarget.value as Me["role"])}>
-            <option value="watch">watch</option><option value="approve">watch and approve</option>
-            <option value="operate">do everything</option>
-          </select></label>
-          <button onClick={() => void makeLink()}>Create link</button>
-        </p>
-      )}
-      {url && <p><code class="wrap">{url}</code><br /><small>The link works once, within ten minutes.</small></p>}
-      <h2>Logged in</h2>
-      <Logins mayEnd={me.role === "operate"} onTrouble={setTrouble} />
-      <Trouble text={trouble} />
-      <p class="line"><button class="main" onClick={() => dialog.current!.close()}>Close</button>
-        <button onClick={onLeave}>Log this browser out</button></p>
+    <dialog ref={dialog} onClose={onClose} aria-label="Help and devices" onClick={(event) => { if (event.target === dialog.current) dialog.current!.close(); }}>
+      <div class="dialog-body">
+        <button class="dialog-close" onClick={() => dialog.current!.close()}>Close</button>
+        <section class="keyboard">
+          <h2>Keyboard</h2>
+          <dl class="keys">{KEYS.map(([keys, does]) => <><dt>{keys.map((key) => key === "…" ? " … " : <kbd>{key}</kbd>)}</dt><dd>{does}</dd></>)}</dl>
+        </section>
+        <h2>Another device</h2>
+        <p>You are logged in as <b>{visible(me.name.replace("link by ", ""))}</b>, and may {ROLES[me.role]}.</p>
+        {me.role === "operate" && (
+          <p class="line">
+            <label class="line">The other device may <select value={role} onChange={(event) => setRole(event.currentTarget.value as Me["role"])}>
+              {Object.entries(ROLES).map(([name, may]) => <option value={name}>{may}</option>)}
+            </select></label>
+            <button onClick={() => void makeLink()}>Create link</button>
+          </p>
+        )}
+        {url && <p role="status"><code class="wrap">{url}</code><br /><small>Open it there. It works once, within ten minutes.</small></p>}
+        <h2>Logged in</h2>
+        <Logins mayEnd={me.role === "operate"} onTrouble={setTrouble} />
+        <Trouble text={trouble} />
+        <p><button onClick={onLeave}>Log this browser out</button></p>
+      </div>
     </dialog>
   );
 }
@@ -56,7 +63,7 @@ function Logins({ mayEnd, onTrouble }: { mayEnd: boolean; onTrouble: (text: stri
     <ul class="plain-list">
       {answer?.logins.map((each) => (
         <li class="line">
-          <span class="grow"><b>{visible(each.name)}</b> · {each.role} <small>{each.is_this_one ? "this browser" : `last used ${clock(each.used)}`}
+          <span class="grow"><b>{visible(each.name.replace("link by ", ""))}</b> <Tag>{each.role}</Tag> <small>{each.is_this_one ? "this browser" : `last used ${clock(each.used)}`}
             {each.address && ` · from ${each.address}`}{each.agent && ` · ${visible(brief(each.agent))}`}</small></span>
           {mayEnd && !each.is_this_one && <button onClick={() => end(each.id)} aria-label={`Log out ${each.name}`}>Log out</button>}
         </li>

@@ -14,7 +14,7 @@ import { Terminal } from "./pages/terminal";
 import { Tools } from "./pages/tools";
 import { Help } from "./help";
 import type { Me, PageProps } from "./types";
-import { Trouble } from "./ui";
+import { isTyping, Trouble } from "./ui";
 import { RETRY_MS, useWatch, watch } from "./watch";
 
 const PAGES: [string, string, ComponentType<PageProps>][] = [
@@ -76,6 +76,7 @@ function Console({ me }: { me: Me }) {
   });
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
+      if (event.key === "?" && !isTyping(event)) setHelps(true);
       if (!event.altKey || event.ctrlKey || event.metaKey) return;
       const number = Number(event.code.replace("Digit", "")) - 1;
       if (!PAGES[number]) return;

@@ -45,7 +45,7 @@ const PURE = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 
-let lastLevel = 2;
+let above: number[] = []; // the depths of the headings that the next one is below
 const marked = new Marked({
   gfm: true, breaks: true,
   renderer: {
@@ -56,7 +56,8 @@ const marked = new Marked({
     link({ href, tokens }) { return link(href, this.parser.parseInline(tokens)); },
     heading({ tokens, depth }) {
       // Levels below that of the conversation's title, with none left out.
-      const level = (lastLevel = Math.min(6, depth + 2, lastLevel + 1));
+      above = [...above.filter((each) => each < depth), depth];
+      const level = Math.min(6, above.length + 2);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
     code: ({ text, lang }) => `<pre tabindex="0" role="region" aria-label="Code"><code>${coloured(text, (lang ?? "").split(/\s/)[0])}</code></pre>`,
@@ -65,7 +66,7 @@ const marked = new Marked({
 });
 
 export function toHtml(text: string): string {
-  lastLevel = 2;
+  above = [];
   const html = (marked.parse(text) as string).replaceAll("<table>", '<div class="table" tabindex="0" role="region" aria-label="Table"><table>')
     .replaceAll("</table>", "</table></div>");
   return DOMPurify.sanitize(html, PURE);

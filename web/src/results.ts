@@ -12,6 +12,13 @@ export function isFields(value: Json): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+const MAX_LINES = 12;
+
+/** The last lines of what a running call has told so far. */
+export function withProgress(before: string | undefined, message: string): string {
+  return [...(before ? before.split("\n") : []), ...message.replace(/\n$/, "").split("\n")].slice(-MAX_LINES).join("\n");
+}
+
 /** JSON text that holds an object, else null. */
 export function fieldsOf(text: string): Fields | null {
   try {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Fields } from "./api";
-import { diffRows, type DiffRow } from "./diff";
+import { diffRows, firstOfDiff, type DiffRow } from "./diff";
 import { isFields, todosOf, type Todo } from "./results";
 import { visible } from "./ui";
 
@@ -26,6 +26,7 @@ export function Markdown({ text }: { text: string }) {
 
 const FEW_ROWS = 40;
 const FEW_LINES = 12;
+const FEW_MORE = 3; // so few are shown at once: a button takes as much room
 
 export function Diff({ diff, path }: { diff: string; path: string }) {
   const ready = useFormats();
@@ -33,7 +34,7 @@ export function Diff({ diff, path }: { diff: string; path: string }) {
   return (
     <Folded count={rows.length} few={FEW_ROWS} unit="lines">{(shown) => (
       <pre class="diff" tabIndex={0} aria-label={`Changes in ${path || "the file"}`}>
-        {rows.slice(0, shown).map((row) => <Row row={row} html={ready && ready.codeHtml(row.text, languageOf(path), row.marked)} />)}
+        {firstOfDiff(rows, shown, (row) => row.sign === "-").map((row) => <Row row={row} html={ready && ready.codeHtml(row.text, languageOf(path), row.marked)} />)}
       </pre>
     )}</Folded>
   );
@@ -70,7 +71,7 @@ function Folded({ count, few, unit, isAbove, children }: {
   count: number; few: number; unit: string; isAbove?: boolean; children: (shown: number) => ComponentChildren;
 }) {
   const [all, setAll] = useState(false);
-  const isCut = !all && count > few;
+  const isCut = !all && count > few + FEW_MORE;
   const more = isCut && <button class="plain more" onClick={() => setAll(true)}>Show {(count - few).toLocaleString()} more {unit}</button>;
   return <>{isAbove && more}{children(isCut ? few : count)}{!isAbove && more}</>;
 }
@@ -95,13 +96,16 @@ export function Picture({ url }: { url: string }) {
 }
 
 /** What a result shows of itself depends on what it holds, not on which tool returned it. Null: nothing special. */
-export function ResultView({ result, args }: { result: Fields; args: Fields }) {
+export function ResultView({ result: whole, args }: { result: Fields; args: Fields }) {
+  const result = isFields(whole.partial) ? whole.partial : whole; // of a call that was stopped
   const path = typeof args.path === "string" ? args.path : "";
   if (typeof result.diff === "string" && result.diff) return <Diff diff={result.diff} path={path} />;
   if (result.created === true && typeof args.content === "string") {
     return <Diff diff={args.content.replace(/\n$/, "").split("\n").map((line) => `+${line}`).join("\n")} path={path} />;
   }
   if (typeof result.output === "string") return result.output.trim() ? <Output text={result.output} /> : null;
+  // All that there is, as of most tools of MCP servers.
+  if (typeof result.content === "string" && Object.keys(result).length === 1) return <Output text={result.content} />;
   const todos = todosOf(result);
   if (todos) return <Todos items={todos} />;
   if (Array.isArray(result.results)) {

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
+import { firstOfDiff } from "./diff";
 import type { Line, Piece, Question } from "./types";
 import { RETRY_MS, watch } from "./watch";
 
@@ -23,7 +24,7 @@ const PREVIEW_LINES = 16;
 export function Preview({ preview, label, all, onAll }: { preview: Question["preview"]; label: string; all: boolean; onAll: () => void }) {
   if (!preview) return null;
   const { lines } = preview;
-  const shown = all ? lines : preview.is_excerpt ? [] : lines.slice(0, PREVIEW_LINES);
+  const shown = all ? lines : preview.is_excerpt ? [] : firstOfDiff(lines, PREVIEW_LINES, (line) => line.kind === "removed");
   const left = lines.length - shown.length;
   return (
     <div class="preview">
@@ -99,6 +100,8 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
     remember();
   }, [items]);
   const at = items.findIndex((item) => keyOf(item) === chosen);
+  // What the address names is in sight.
+  useLayoutEffect(() => { if (at > 0) show(at); }, []);
   const first = Math.max(0, Math.floor(top / height) - 5);
   const shown = items.slice(first, Math.ceil((top + seen) / height) + 5);
 
@@ -112,9 +115,12 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
     event.preventDefault();
     const next = Math.min(items.length - 1, Math.max(0, wanted));
     onChoose(items[next]);
+    show(next);
+  }
+  function show(index: number) {
     const rows = box.current!;
-    if (next * height < rows.scrollTop) rows.scrollTop = next * height;
-    else if ((next + 1) * height > rows.scrollTop + seen) rows.scrollTop = (next + 1) * height - seen;
+    if (index * height < rows.scrollTop) rows.scrollTop = index * height;
+    else if ((index + 1) * height > rows.scrollTop + rows.clientHeight) rows.scrollTop = (index + 1) * height - rows.clientHeight;
   }
 
   return (
@@ -159,6 +165,12 @@ export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds 
   return { answer, trouble, again };
 }
 
+/** Whether a key belongs to a field, or to the browser. */
+export function isTyping(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return true;
+  return (event.target as HTMLElement).closest("input, textarea, select") !== null;
+}
+
 /** The current time, updated regularly, for countdowns. */
 export function useNow(ms: number): number {
   const [now, setNow] = useState(Date.now() / 1000);
@@ -192,6 +204,11 @@ export function money(dollars: number): string {
 export function took(seconds: number, waited = 0, errorType: string | null = ""): string {
   if (waited && errorType === "denied") return `waited ${lasting(waited)}`;
   return waited >= 1 ? `ran ${lasting(Math.max(0, seconds - waited))}, waited ${lasting(waited)}` : lasting(seconds);
+}
+
+/** Who answered, in words: `web:NAME` is the console, NAME a token or the link that it made. */
+export function answeredBy(by: string): string {
+  return visible(by.replace(/^web:(?:link by )?(.*)$/, "$1 (web console)").replace(/^(cli|the user)$/, "you (terminal)"));
 }
 
 export function countdown(seconds: number): string {

@@ -1,6 +1,7 @@
 // The state of the server, kept up to date by its events: calls and open questions.
 import { useLayoutEffect, useState } from "preact/hooks";
 import { get, streamEvents, type Fields } from "./api";
+import { withProgress } from "./results";
 import type { Call, Grant, Question, Session } from "./types";
 
 const MAX_CALLS = 10_000;
@@ -178,16 +179,17 @@ class Watch {
   private progress(update: { tool: string; task: string; message: string }): void {
     for (const call of [...this.calls.values()].reverse()) {
       if (call.status || call.tool !== update.tool || call.task !== update.task) continue;
-      this.calls.set(call.call, { ...call, progress: update.message });
+      this.calls.set(call.call, { ...call, progress: withProgress(call.progress, update.message) });
       break;
     }
     this.draw(DRAW_MS);
   }
 
   private agentProgress({ session, call_id, message }: { session: string; call_id: string; message: string }): void {
-    this.progressOfCalls.set(`${session} ${call_id}`, message);
+    const progress = withProgress(this.progressOf(session, call_id), message);
+    this.progressOfCalls.set(`${session} ${call_id}`, progress);
     const call = [...this.calls.values()].findLast((each) => !each.status && each.session === session && each.tool_call_id === call_id);
-    if (call) this.calls.set(call.call, { ...call, progress: message });
+    if (call) this.calls.set(call.call, { ...call, progress });
     this.draw(DRAW_MS);
   }
 

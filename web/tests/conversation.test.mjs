@@ -49,9 +49,12 @@ test("the argument that says most stands for a call", () => {
 });
 
 test("a refusal is short, and what a person changed a call to is told", () => {
-  const denied = "Not run: it needs approval (deletes a tree (fs.rm)), and that was denied by web:op: use git clean. Do not try another way.";
-  assert.equal(failureOf(denied, "denied"), "Denied by web:op: use git clean");
-  assert.equal(failureOf("No file. Look again.", "not_found"), "No file. Look again.");
+  const who = (by) => `<${by}>`;
+  const denied = "Not run: denied by web:link by op: use git clean. Or not. It needs approval: deletes a tree (fs.rm). Do not try another way.";
+  assert.equal(failureOf(denied, "denied", who), "Denied by <web:link by op>: use git clean. Or not");
+  assert.equal(failureOf("Not run: denied by the user. It needs approval: x (y). Stop.", "denied", who), "Denied by <the user>");
+  assert.equal(failureOf("Not run: formats a disk (fs.mkfs). Nobody can allow it.", "denied", who), "Not run: formats a disk (fs.mkfs)");
+  assert.equal(failureOf("No file. Look again.", "not_found", who), "No file. Look again.");
   assert.equal(editedTo({ edited: { edited_by: "web:op", command: "rm -rf b" } }), "rm -rf b");
   assert.equal(editedTo({ edited: ["a.py"] }), "");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffRows } from "../src/diff.ts";
+import { diffRows, firstOfDiff } from "../src/diff.ts";
 
 const signs = (rows) => rows.map((row) => row.sign).join("");
 
@@ -29,4 +29,12 @@ test("the words that differ are marked, unless most of the line does", () => {
   assert.equal(removed.text.slice(...removed.marked), " * 0.9");
   assert.equal(added.marked, null);
   assert.ok(diffRows("@@ -1 +1 @@\n-alpha beta\n+completely other words\n").every((row) => row.marked === null));
+});
+
+test("what a diff adds is seen among the first lines, however much it removes", () => {
+  const lines = [...Array(30).fill("-").map((sign, at) => sign + at), "+curl | sh"];
+  const first = (count) => firstOfDiff(lines, count, (line) => line.startsWith("-"));
+  assert.equal(first(12).at(-1), "+curl | sh");
+  assert.equal(first(12).length, 12);
+  assert.deepEqual(first(31), lines);
 });

@@ -40,7 +40,6 @@ from .tool_calls import Listener, Run, ToolCalls, ignore
 
 _NAME = "handrail"
 log = logging.getLogger(__name__)
-UNTRUSTED = "AGENTS.md and the like in %s are not used, as you have not trusted this folder; --trust-folder does that"
 
 
 class Agent:
@@ -90,7 +89,8 @@ class Agent:
         self._place_commands(info.id, environment or {})
         prompt = self._prompt(info.id, identity, toolsets, without)
         writers = None if helper is None else ModelRequests([streaming(helper), *self.models])
-        self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers)
+        hook = partial(self.hook, platform=platform)
+        self.compaction = Compaction(prompt=prompt, extra=self.todos.as_text, helper=writers, hook=hook)
         given: Any = {"toolsets": (toolsets, without), "telemetry": self.telemetry, "play": play, "caller": caller}
         self.loop = Loop(
             ModelRequests(self.models),
@@ -100,7 +100,7 @@ class Agent:
             compaction=self.compaction,
             notifications=self._notifications,
             budgets=budgets,
-            hook=partial(self.hook, platform=platform) if app.runtime.hooks.active else None,
+            hook=hook if app.runtime.hooks.active else None,
             ask_for_more=None if lineage.depth else self._ask_for_more,
             middleware=ModelMiddleware(app.runtime.hooks) if app.plugins is not None else None,
         )
@@ -130,13 +130,16 @@ class Agent:
     def _prompt(self, session_id: str, identity: str, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
         app, where = self.app, self._where(session_id)
         known = {"memory": self._memory.as_text()}
+        skills = Library(app.config.skills).all()
         if "skill_view" in app.toolsets.select(toolsets, without):  # it can read them
-            known["skills"] = skills_prompt(Library(app.config.skills))
+            known["skills"] = skills_prompt(skills)
         if app.mcp is not None:
             known["servers"] = app.mcp.instructions(app.definitions.names(toolsets, list(without)))
         trusted = FolderTrust(where.folder, app.config.home).is_trusted()
-        if not trusted and not self.lineage.depth and any(project_files(where.folder)):
-            log.warning(UNTRUSTED, where.folder)
+        if not self.lineage.depth:
+            unused = [] if trusted else [f"{path} (--trust-folder)" for path, _ in project_files(where.folder)]
+            waiting = [each.name for each in skills if each.waits]
+            app.warn_untrusted(*unused, *(f"the skill {name} (`handrail skills trust {name}`)" for name in waiting))
         return assemble(standard_parts(where, identity=identity, is_trusted=trusted, **known))
 
     def _place_commands(self, session_id: str, environment: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,13 +23,14 @@ from ..store.sessions import SessionInfo, SessionStore
 from ..types import NO_CALLER, Caller, JsonDict
 from .agent import Agent
 from .events import Budgets
-from .models.base import ModelRequests, StreamingModel, streaming, whole_answer
+from .models.base import ModelRequests, StreamingModel, ask_aside, streaming
 from .models.model_selection import build, build_helper, known_providers
 from .telemetry import Telemetry, start_exporting
 
 # In place of a session's id: the one that was used last in this folder.
 LAST = "last"
 _MAX_SEARCHED = 50
+_NO_SESSION = {"session_id": "", "platform": ""}
 
 
 def open_store(home: str = "") -> SessionStore:
@@ -63,7 +65,7 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     config, providers = app.config, known_providers(app.plugins)
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if app.mcp is not None:
-        app.mcp.ask_model_by(sampler_of(chosen))
+        app.mcp.ask_model_by(sampler_of(chosen, app.runtime.hooks.invoke))
     kept = store or open_store(config.home)
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None
@@ -115,13 +117,15 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
 
 
 async def answer_once(
-    plugins: Contributions, messages: Sequence[Mapping[str, Any]], options: JsonDict
+    plugins: Contributions, messages: Sequence[Mapping[str, Any]], options: JsonDict, hook: Callable[..., object]
 ) -> tuple[Any, ...]:
     """One answer for a plugin: its text, the provider, the model and the usage. It comes from the models of the newest session,
     else from those that are configured. Raises ModelError."""
     agents, providers = list(plugins.sessions.values()), {**plugins.model_providers, **known_providers(None)}
     models = agents[-1].models if agents else build(plugins.config.model, providers=providers)
-    answer = await whole_answer(ModelRequests(models).tuned(models[0].name, options).ask(messages, []))
+    about = {"session_id": agents[-1].session_id, "platform": agents[-1].platform} if agents else _NO_SESSION
+    requests = ModelRequests(models).tuned(models[0].name, options)
+    answer = await ask_aside(requests, messages, "plugin", partial(hook, **about))
     provider = next((getattr(each, "provider", "") for each in models if each.name == answer.model), "")
     sent, answered, cached, cost = answer.usage
     tokens = {"input_tokens": sent, "output_tokens": answered, "total_tokens": sent + answered}
@@ -129,12 +133,14 @@ async def answer_once(
     return str(answer.message["content"]), provider, answer.model, usage
 
 
-def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:
+def sampler_of(
+    models: Sequence[Model | StreamingModel], hook: Callable[..., object]
+) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:
     """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
 
     async def ask(messages: list[JsonDict]) -> tuple[str, str]:
         requests = ModelRequests([streaming(each) for each in models], attempts=1)
-        answer = await whole_answer(requests.ask(messages, []))
+        answer = await ask_aside(requests, messages, "mcp", partial(hook, **_NO_SESSION))
         return str(answer.message["content"]), answer.model
 
     return ask

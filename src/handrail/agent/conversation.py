@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ..core.outcome import error_outcome
 from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 from .events import Event, Notice, Usage
-from .models.base import ModelRequests, whole_answer
+from .models.base import ModelRequests, ask_aside
 
 # Marks a user message that the user did not write: only we read this.
 ADDED_BY = "added_by"
@@ -140,13 +141,18 @@ class Compaction:
 
     The end of the conversation and the user's last message, however old, are kept whole. A call is never separated from its
     results. Called before each request to the model. `prompt` precedes every conversation; `extra` is what a summary must keep,
-    such as the open todos; `helper` writes the summaries, else the model itself.
+    such as the open todos; `helper` writes the summaries, else the model itself; `hook` is as for `Loop`.
     """
 
     def __init__(
-        self, *, prompt: str = "", extra: Callable[[], str] = lambda: "", helper: ModelRequests | None = None
+        self,
+        *,
+        prompt: str = "",
+        extra: Callable[[], str] = lambda: "",
+        helper: ModelRequests | None = None,
+        hook: Callable[..., object] = lambda *_, **__: None,
     ) -> None:
-        self._prompt_chars, self._extra, self._helper = len(prompt), extra, helper
+        self._prompt_chars, self._extra, self._helper, self._hook = len(prompt), extra, helper, hook
         self._tools: tuple[int, int] = (0, 0)  # how many there are, and their characters
 
     async def __call__(
@@ -204,7 +210,8 @@ class Compaction:
         kept = [messages[last]] if 0 <= last < end else []
         if all(message in kept or message.get(ADDED_BY) == SUMMARY_MARK for message in old):
             return None
-        text, asked = await _summary(old, self._helper or requests)
+        hook = partial(self._hook, session_id=conversation.info.id)
+        text, asked = await _summary(old, self._helper or requests, hook)
         extra = self._extra()
         body = f"[Summary of the conversation until here]\n{text}" + (
             f"\n\nStill to be done:\n{extra}" if extra else ""
@@ -254,7 +261,9 @@ def _shorter(message: JsonDict, chars: int) -> JsonDict:
     return {**message, "content": content[:chars] + left_out}
 
 
-async def _summary(old: Sequence[JsonDict], requests: ModelRequests) -> tuple[str, StoredModelCall]:
+async def _summary(
+    old: Sequence[JsonDict], requests: ModelRequests, hook: Callable[..., object]
+) -> tuple[str, StoredModelCall]:
     """A summary and its record. A poor summary is better than a conversation that no model accepts."""
     room = int(min(model.context_tokens for model in requests.models) * _SHARE_OF_WINDOW * _CHARS_PER_TOKEN)
     messages = [
@@ -267,7 +276,7 @@ async def _summary(old: Sequence[JsonDict], requests: ModelRequests) -> tuple[st
     began, name, problem = time.time(), requests.models[0].name, "the summary was empty"
     text, usage = "", Usage()
     try:
-        answer = await whole_answer(requests.ask(messages, []))
+        answer = await ask_aside(requests, messages, "compression", hook)
         text, usage, name = str(answer.message.get("content") or "").strip(), answer.usage, answer.model
     except ModelError as error:
         problem = str(error)

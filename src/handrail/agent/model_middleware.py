@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +32,8 @@ class ModelMiddleware:
         self, requests: ModelRequests, messages: Messages, tools: Messages, about: JsonDict
     ) -> JsonDict:
         """The request that is to be sent."""
-        request = {"model": requests.models[0].name, "messages": list(messages), "tools": list(tools)}
+        # A copy: what a plugin changes is changed in this request only.
+        request = deepcopy({"model": requests.models[0].name, "messages": list(messages), "tools": list(tools)})
         return await asyncio.to_thread(self._hooks.chain("llm_request", "request", about).rewritten, request)
 
     async def ask(self, requests: ModelRequests, request: JsonDict, about: JsonDict) -> AsyncIterator[Event | Answer]:

@@ -67,20 +67,20 @@ def standard_parts(
     yield Part("", identity)
     yield Part("Where you are", str(where))
     if is_trusted:
-        yield from project_files(where.folder)
+        yield from (Part(f"What {path} says", text) for path, text in project_files(where.folder))
     yield Part("What you remember", memory)
     yield Part("Skills", skills)
     yield Part("What MCP servers say about their tools, in their own words", servers)
 
 
-def project_files(cwd: Path) -> Iterator[Part]:
-    """The project's instructions to agents, from its root down to the working directory."""
+def project_files(cwd: Path) -> Iterator[tuple[Path, str]]:
+    """The files with the project's instructions to agents and what they say, from its root down to the working directory."""
     folders = _folders(cwd)
     for folder in reversed(folders[: _root(folders) + 1]):
         for name in CONTEXT_FILES:
             text = _read(folder / name)
             if text:
-                yield Part(f"What {folder / name} says", text)
+                yield folder / name, text
                 break
 
 

@@ -40,10 +40,10 @@ def ask_about_folder(*, trust: bool) -> None:
 
 def _brought(here: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Everything by what it is, with what trusts it as it is now. Skills that seem to hide something are left out."""
-    for part in project_files(here):
-        yield part.title.removeprefix("What ").removesuffix(" says"), lambda: None  # trusted with the folder
+    for path, _ in project_files(here):
+        yield str(path), lambda: None  # trusted with the folder
     for each in skills.Library(load_config().skills).all():
-        if each.place.source is skills.Source.PROJECT and each.state is skills.State.UNTRUSTED:
+        if each.waits:
             yield f"the skill {each.name}", partial(Trust().trust, skills.TRUST_KIND, each.place.folder, each.digest)
     if (path := project_mcp_file()) is not None:
         from ..mcp_client.server_config import trust_project  # few folders have servers, and it imports much

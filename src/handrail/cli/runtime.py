@@ -66,7 +66,7 @@ def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
 def log_as_notes() -> None:
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            note(f"handrail: {record.getMessage()}")
+            say(record.getMessage())
 
     # We report what goes wrong with a server, once.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)

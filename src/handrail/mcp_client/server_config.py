@@ -168,7 +168,7 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
     def variable(match: re.Match[str]) -> str:
         found = environ.get(match[1])
         if found is None and match[2] is None:
-            raise ConfigError(f"the environment variable {match[1]} is not set")
+            raise ConfigError(f"the environment variable {match[1]} is not set; set it where Handrail is started")
         return found or match[2] or ""
 
     def fill(value: Any, *, is_path: bool = False) -> Any:

@@ -26,7 +26,7 @@ from ..types import JsonDict
 from .hook_manager import HookManager
 from .hook_specs import HOOK_NAMES
 from .middleware import KINDS, Middleware
-from .original_hooks import adapted, judging_speech, original_hooks, rewriting, with_their_names
+from .original_hooks import adapted, following_skills, judging_speech, original_hooks, rewriting, with_their_names
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -162,6 +162,8 @@ class PluginApi:
         """`hook` for plugins of Hermes Agent: arguments by their names there, and hooks that are never called here."""
         if name == "pre_tts_synthesis":
             self.hook("pre_tool_call", judging_speech(callback), policy=True)
+        elif name == "on_skill_lifecycle":
+            self.hook("post_tool_call", following_skills(callback))
         elif name not in HOOK_NAMES:
             why = original_hooks()["never_called"].get(name)
             told = f"is never called: {why}" if why else f"is not known; {did_you_mean(name, HOOK_NAMES)}"
@@ -296,7 +298,7 @@ class PluginApi:
         async def ask(messages: Any, options: JsonDict) -> Any:
             # By name, as the agent is a row above.
             answer_once = import_module("handrail.agent.agent_factory").answer_once
-            return await answer_once(self._contributions, messages, options)
+            return await answer_once(self._contributions, messages, options, self._hooks.invoke)
 
         return Completions(self.plugin, ask)
 

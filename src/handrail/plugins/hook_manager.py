@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from concurrent import futures
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,8 @@ DEFAULT_TIMEOUT_SECONDS = 5.0
 AROUND_CALLS = ("pre_tool_call", "post_tool_call", "transform_tool_result")
 # Called where nothing may wait for them, such as while an answer streams.
 OBSERVERS = frozenset(
-    ("on_stream_start", "on_stream_delta", "on_stream_end", "on_interim_message", "agent_loop_stopped", "pre_command")
+    "on_stream_start on_stream_delta on_stream_end on_interim_message agent_loop_stopped pre_command "
+    "pre_auxiliary_call post_auxiliary_call".split()
 )
 _MAX_WAITING = 1000
 
@@ -40,9 +42,10 @@ class Implementation(NamedTuple):
     options: HookOptions
 
     def bind(self, payload: Mapping[str, Any]) -> Callable[[], Any]:
-        """The call, with the arguments that the function asked for."""
-        wanted = payload if self.wants is None else {name: payload[name] for name in self.wants}
-        return partial(self.function, **wanted)
+        """The call, with the arguments that the function asked for. It can change its copies, and nothing else by that."""
+        given = {name: payload[name] for name in (payload if self.wants is None else self.wants)}
+        copied = {name: deepcopy(value) for name, value in given.items() if isinstance(value, dict | list)}
+        return partial(self.function, **given | copied)
 
     @property
     def is_builtin(self) -> bool:

@@ -53,28 +53,19 @@ class Change:
 Verdict = Block | Ask | Change | Mapping[str, Any] | None
 
 
-# What several hooks get besides the arguments that each of them names.
-_SESSION = {"session_id": "str", "model": "str", "platform": "str"}
-_REQUEST = {**_SESSION, "provider": "str", "api_call_count": "int"}
-_CALL = {"tool_name": "str", "args": "JsonDict", "task_id": "str | None", "session_id": "str | None"}
-
-
-def _about(shared: Mapping[str, str]) -> Callable[[Function], Function]:
-    def add(hook: Function) -> Function:
-        own = inspect.signature(hook)
-        itself, *rest = own.parameters.values()
-        more = [inspect.Parameter(name, itself.kind, annotation=kind) for name, kind in shared.items()]
-        hook.__signature__ = own.replace(parameters=[itself, *more, *rest])  # type: ignore[attr-defined]
-        return hook
-
-    return add
-
-
 class HookSpecs:
     """Every hook that Handrail calls."""
 
-    @_about(_CALL)
-    def pre_tool_call(self, tool_call_id: str, call_number: int, original_args: JsonDict) -> Verdict:
+    def pre_tool_call(
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        call_number: int,
+        original_args: JsonDict,
+    ) -> Verdict:
         """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change. `original_args` are those
         before any hook changed them.
 
@@ -84,17 +75,33 @@ class HookSpecs:
         and `{"action": "modify", "args": {...}}` mean the same.
         """
 
-    @_about(_CALL)
-    def post_tool_call(
-        self, tool_call_id: str, call_number: int, result: Any, status: str, error_type: str | None, duration_ms: float
+    def post_tool_call(  # noqa: PLR0913  a hook has the arguments that it is documented with
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        call_number: int,
+        result: Any,
+        status: str,
+        error_type: str | None,
+        duration_ms: float,
     ) -> None:
         """After a call, whatever came of it. `status` is "ok", "error" or "blocked". `call_number` is that of `pre_tool_call`.
 
         Return Block to tell the model what is wrong with it: the result stays, and the message is added to it.
         """
 
-    @_about(_CALL)
-    def transform_tool_result(self, tool_call_id: str, result: str) -> str | None:
+    def transform_tool_result(
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+        result: str,
+    ) -> str | None:
         """Return a string to put it in place of the result's text; the next hook sees the new one."""
 
     def transform_terminal_output(
@@ -106,22 +113,29 @@ class HookSpecs:
         screen of a terminal. `exit_code` is None as long as it runs.
         """
 
-    @_about(_CALL)
-    def pre_approval_request(self, reason: str, rule_key: str) -> None:
+    def pre_approval_request(
+        self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, reason: str, rule_key: str
+    ) -> None:
         """The user is about to be asked. For notifications: a hook that wants to decide is a `pre_tool_call`."""
 
-    @_about(_CALL)
-    def post_approval_response(
-        self, reason: str, rule_key: str, decision: str, answered_by: str, duration_ms: float
+    def post_approval_response(  # noqa: PLR0913  a hook has the arguments that it is documented with
+        self,
+        tool_name: str,
+        args: JsonDict,
+        task_id: str | None,
+        session_id: str | None,
+        reason: str,
+        rule_key: str,
+        decision: str,
+        answered_by: str,
+        duration_ms: float,
     ) -> None:
         """A request was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
 
-    @_about(_SESSION)
-    def on_session_start(self) -> None:
+    def on_session_start(self, session_id: str, model: str, platform: str) -> None:
         """A conversation starts, or continues after a restart. `platform` is where its user is: "cli", "matrix"..."""
 
-    @_about(_SESSION)
-    def on_session_end(self, reason: str) -> None:
+    def on_session_end(self, session_id: str, model: str, platform: str, reason: str) -> None:
         """The agent has answered and waits, or was stopped. More turns may follow."""
 
     def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
@@ -130,54 +144,137 @@ class HookSpecs:
     def on_session_finalize(self, session_id: str, platform: str) -> None:
         """No more turns follow: the last chance to keep something of the session."""
 
-    @_about(_SESSION)
-    def pre_llm_call(self, user_message: str, messages: list[JsonDict], is_first_turn: bool) -> str | None:
+    def pre_llm_call(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        user_message: str,
+        messages: list[JsonDict],
+        is_first_turn: bool,
+    ) -> str | None:
         """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
-    @_about(_SESSION)
-    def post_llm_call(self, user_message: str, answer: str, messages: list[JsonDict], usage: JsonDict) -> None:
+    def post_llm_call(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        user_message: str,
+        answer: str,
+        messages: list[JsonDict],
+        usage: JsonDict,
+    ) -> None:
         """After a turn: the model's final answer, the conversation, and the tokens used."""
 
-    @_about(_SESSION)
     def pre_verify(
-        self, attempt: int, final_response: str, changed_paths: list[str], coding: bool
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        attempt: int,
+        final_response: str,
+        changed_paths: list[str],
+        coding: bool,
     ) -> Mapping[str, Any] | None:
         """The model wants to end a turn in which files were changed. Return `{"action": "continue", "message": ...}` to have it
         go on with that message. `attempt` counts these from 0; the third is the last. `coding` is always true."""
 
-    @_about(_SESSION)
-    def transform_llm_output(self, response_text: str) -> str | None:
+    def transform_llm_output(self, session_id: str, model: str, platform: str, response_text: str) -> str | None:
         """The final answer of a turn. Return a string to put it in place, in what callers get; users have seen it streamed."""
 
-    @_about(_REQUEST)
-    def pre_api_request(self, request_messages: list[JsonDict], message_count: int) -> None:
+    def pre_api_request(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        api_call_count: int,
+        request_messages: list[JsonDict],
+        message_count: int,
+    ) -> None:
         """A request is about to be sent to the model: there are several in a turn with tool calls."""
 
-    @_about(_REQUEST)
-    def post_api_request(
-        self, response_model: str, assistant_message: JsonDict, api_duration: float, usage: JsonDict
+    def post_api_request(  # noqa: PLR0913  a hook has the arguments that it is documented with
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        api_call_count: int,
+        response_model: str,
+        assistant_message: JsonDict,
+        api_duration: float,
+        usage: JsonDict,
     ) -> None:
         """The model has answered a request. `api_duration` is in seconds."""
 
-    @_about(_REQUEST)
-    def api_request_error(self, error: str) -> None:
+    def api_request_error(
+        self, session_id: str, model: str, platform: str, provider: str, api_call_count: int, error: str
+    ) -> None:
         """No model answered a request."""
 
-    @_about(_REQUEST)
-    def on_stream_start(self) -> None:
-        """A model is about to answer a request. This hook and the next five only observe: they are called a little later, in
-        order, on one thread per plugin. Of more than 1,000 events that wait for a slow plugin, the oldest are dropped."""
+    def pre_auxiliary_call(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        aux_task: str,
+        request_messages: list[JsonDict],
+        message_count: int,
+    ) -> None:
+        """A model is about to be asked beside the conversation: `aux_task` is "compression" for a summary of it, "mcp" for the
+        question of an MCP server, "plugin" for a plugin's own. Tools that ask a model are calls, and seen as such."""
 
-    @_about(_REQUEST)
-    def on_stream_delta(self, delta: str, kind: str) -> None:
+    def post_auxiliary_call(  # noqa: PLR0913  a hook has the arguments that it is documented with
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        aux_task: str,
+        response_model: str | None,
+        assistant_message: JsonDict | None,
+        api_duration: float,
+        usage: JsonDict | None,
+        error: str | None,
+    ) -> None:
+        """It has answered, or `error` says why not."""
+
+    def on_stream_start(self, session_id: str, model: str, platform: str, provider: str, api_call_count: int) -> None:
+        """A model is about to answer a request. This hook and the next five, like those of auxiliary calls, only observe: they
+        are called a little later, in order, on one thread per plugin. Of more than 1,000 events that wait for a slow plugin,
+        the oldest are dropped."""
+
+    def on_stream_delta(
+        self, session_id: str, model: str, platform: str, provider: str, api_call_count: int, delta: str, kind: str
+    ) -> None:
         """A piece of the answer. `kind` is "text": reasoning is not passed on."""
 
-    @_about(_REQUEST)
-    def on_stream_end(self, final_text: str, finished: bool, error: str | None) -> None:
+    def on_stream_end(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        api_call_count: int,
+        final_text: str,
+        finished: bool,
+        error: str | None,
+    ) -> None:
         """The answer is over. If it is not `finished`, `error` says why."""
 
-    @_about(_REQUEST)
-    def on_interim_message(self, text: str, already_streamed: bool) -> None:
+    def on_interim_message(
+        self,
+        session_id: str,
+        model: str,
+        platform: str,
+        provider: str,
+        api_call_count: int,
+        text: str,
+        already_streamed: bool,
+    ) -> None:
         """What the model says beside its tool calls, before the final answer."""
 
     def agent_loop_stopped(self, session_id: str, platform: str, reason: str) -> None:

@@ -145,6 +145,11 @@ class Plugins:
         """Those whose contributions are missing until somebody trusts, enables or corrects them."""
         return tuple(each.name for each in self.found if each.state not in (State.LOADED, State.SHADOWED))
 
+    @property
+    def untrusted(self) -> list[str]:
+        """The project's own plugins that wait until you trust them as they are now."""
+        return [each.name for each in self.found if each.state is State.UNTRUSTED and each.source is Source.PROJECT]
+
     def _may_override(self, plugin: str) -> bool:
         return plugin in self._settings and self._settings[plugin].allow_override
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from ..base.workers import is_interrupt
@@ -78,7 +79,7 @@ class Chain:
         self._traces.pop(traced(self._about), None)
         for each in self._middleware:
             try:
-                answer = each.function(**self._payload(dict(payload), dict(original)))
+                answer = each.function(**self._payload(deepcopy(payload), deepcopy(original)))
             except BaseException as error:
                 if is_interrupt(error):
                     raise

@@ -65,6 +65,19 @@ def judging_speech(callback: Callable[..., Any]) -> Callable[..., Any]:
     return judge
 
 
+def following_skills(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A `post_tool_call` hook that calls their `on_skill_lifecycle` when a skill was read, written or removed."""
+    theirs = with_their_names(callback, "on_skill_lifecycle")
+
+    def follow(tool_name: str, args: JsonDict, status: str, task_id: str | None, session_id: str | None) -> Any:
+        done = args.get("action") if tool_name == "skill_manage" else tool_name
+        action = original_hooks()["skills"].get(done) if status == "ok" and not args.get("file_path") else None
+        about = {"provenance": "unknown", "task_id": task_id, "session_id": session_id}
+        return theirs(action=action, skill_name=args["name"], **about) if action else None
+
+    return follow
+
+
 def rewriting(theirs: Callable[..., Any], traces: Traces) -> Callable[..., Any]:
     """A `pre_tool_call` hook that lets a middleware of theirs replace the arguments."""
 

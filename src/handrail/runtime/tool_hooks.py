@@ -34,9 +34,7 @@ class HooksAroundCall:
         arguments = call.arguments
         for implementation in self._hooks.implementations("pre_tool_call"):
             try:
-                payload = _payload(call, arguments)
-                if implementation.wants is None or "original_args" in implementation.wants:
-                    payload["original_args"] = plain_copy(call.arguments)
+                payload = _payload(call, arguments) | {"original_args": call.arguments}
                 verdict = _verdict((yield from self._called(implementation, payload)))
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
                 self._failed(call, implementation, error)
@@ -70,8 +68,7 @@ class HooksAroundCall:
                 "duration_ms": (time.perf_counter() - call.started) * 1000,
             }
         for implementation in notified:
-            given = {**payload, "args": plain_copy(call.arguments)}
-            answer = yield from self._answer("post_tool_call", implementation, given)
+            answer = yield from self._answer("post_tool_call", implementation, payload)
             if isinstance(answer, Block):
                 outcome = _with_remark(outcome, answer.message)
         for implementation in self._hooks.implementations("transform_tool_result"):
@@ -127,10 +124,10 @@ def _settled(verdict: Block | Ask | Change, entry: ToolEntry, arguments: JsonDic
 
 
 def _payload(call: Call, arguments: JsonDict) -> JsonDict:
-    """What every hook may know. The arguments are a copy: a hook that changes them changes nothing else."""
+    """What every hook may know."""
     return {
         "tool_name": call.name,
-        "args": plain_copy(arguments),
+        "args": arguments,
         "task_id": call.task_id,
         "session_id": call.session_id,
         "tool_call_id": call.tool_call_id,

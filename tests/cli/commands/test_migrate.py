@@ -27,7 +27,7 @@ toolsets: [hermes-cli]
 terminal: {backend: docker, timeout: 240, docker_image: "python:3.12", lifetime_seconds: 300}
 approvals: {mode: manual, timeout: 60}
 command_allowlist: [recursive delete, git force push]
-display: {compact: true}
+display: {compact: true, skin: mono, show_reasoning: off}
 mcp_servers:
   time: {command: mcp-server-time, args: [--local], timeout: 30, tools: {include: [get_*]}}
   far: {url: "https://mcp.example/sse", transport: sse, headers: {Authorization: "Bearer ${TOKEN}"}, sampling: {model: m}}
@@ -68,8 +68,8 @@ def test_what_would_be_taken_over_is_shown_and_nothing_is_changed(home: Path, th
     assert code == 0
     rows = {line.split("  ")[0]: " ".join(line.split()) for line in text.splitlines()}
     assert "taken over model.name: 'some/model'" in rows["model.default"]
-    assert "left out" in rows["display.compact"]
-    assert "left out" in rows[".env OPENAI_API_KEY"]
+    assert "left out compact, skin: the chat has no such settings here" in rows["display"]
+    assert "left out OPENAI_API_KEY: set what you need" in rows[".env"]
     assert "sk-1234567890" not in text
     assert "differs without sampling.model" in rows["MCP server far"]
     assert "left out" in rows["MCP server broken"]
@@ -155,7 +155,7 @@ def test_fallbacks_platforms_plugins_and_skills_of_jobs_are_taken_as_far_as_they
     assert [each.name for each in find_plugins() if each.name in ("extra", "nested")] == ["extra", "nested"]
     assert config.plugins["extra"].settings == {"endpoint": "https://example.com"}
     assert not config.mcp_servers["quiet"].enabled, "theirs is YAML 1.1"
-    assert "left out" in rows["hooks"]
+    assert "left out" in rows["hooks/"]
     assert "handrail plugins trust extra" in rows["plugin extra"]
     assert all("left out it is switched off there" in rows[f"plugin {each}"] for each in ("noisy", "group/inner"))
     assert "left out it is a part of Hermes Agent" in rows["plugin builtin"]
@@ -175,7 +175,7 @@ def test_a_folder_that_is_not_there_is_said(home: Path, tmp_path: Path) -> None:
 MORE = """
 terminal: {backend: ssh, ssh_host: build.example, ssh_user: me, ssh_key: ~/.ssh/id_rsa, timeout: 180}
 hooks:
-  pre_tool_call: [{matcher: terminal, command: /bin/true, timeout: 10}]
+  pre_tool_call: [{matcher: terminal, command: /bin/true, timeout: 10}, {command: /bin/true, fail_closed: true}]
 mcp_servers:
   inner:
     url: "https://mcp.example/mcp"
@@ -204,7 +204,8 @@ def test_nothing_is_dropped_without_a_word(home: Path, theirs: Path) -> None:
     assert code == 0, text
     config = load_config()
     assert config.terminal.backends["ssh"] == {"host": "me@build.example", "identity_file": "~/.ssh/id_rsa"}
-    assert config.hooks["pre_tool_call"][0].matcher == "terminal"
+    hook, strict = config.hooks["pre_tool_call"]
+    assert (hook.matcher, hook.policy, strict.policy) == ("terminal", False, True)
     inner = config.mcp_servers["inner"]
     assert (inner.ca_file, inner.tls_cert, inner.tls_key) == ("/etc/ca.pem", "/etc/a.pem", "/etc/a.key")
     assert inner.idle_seconds == 600

@@ -136,16 +136,16 @@ def test_an_unknown_name_gets_the_nearest_one(desk: Desk) -> None:
 
 
 def test_the_prompt_has_names_and_descriptions_and_stays_short(desk: Desk) -> None:
-    assert skills_prompt(desk.library) == ""
+    assert skills_prompt(desk.library.all()) == ""
     desk.write("git-release", "The secret sauce.", description="How to release.")
     desk.write("theirs", project=True)
-    text = skills_prompt(desk.library)
+    text = skills_prompt(desk.library.all())
     assert "- git-release: How to release." in text
     assert "sauce" not in text
     assert "theirs" not in text
     for number in range(120):
         desk.write(f"skill-{number:03}", description="word " * 190)
-    text = skills_prompt(desk.library)
+    text = skills_prompt(desk.library.all())
     assert len(text) <= MAX_PROMPT_CHARS + 500
     assert "more, which skills_list shows" in text
 

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
-import { clock, Command, countdown, Empty, Preview, Tag, Trouble, useNow, visible } from "../ui";
+import { answeredBy, clock, Command, countdown, Empty, isTyping, Preview, Tag, Trouble, useNow, visible } from "../ui";
 import { useWatch, watch } from "../watch";
 
 /** What each answer is called, and the key that gives it. */
@@ -32,6 +32,12 @@ export function Approvals({ me }: PageProps) {
     const at = cards.findIndex((card) => card.contains(document.activeElement));
     cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + step))]?.focus();
   }
+  /** The card in focus goes away: to the next one, the one before, or the page. */
+  function leave() {
+    const cards = [...list.current!.querySelectorAll<HTMLElement>(".card")];
+    const at = cards.findIndex((card) => card.contains(document.activeElement));
+    (cards[at + 1] ?? cards[at - 1] ?? list.current!.closest("main"))?.focus();
+  }
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
@@ -45,10 +51,10 @@ export function Approvals({ me }: PageProps) {
   return (
     <div class="page" ref={list}>
       <div class="line bar">
-        <p role="status">{waiting.length > 0 && `${waiting.length} ${waiting.length === 1 ? "question" : "questions"} waiting for you`}</p>
+        <p class="grow" role="status">{waiting.length > 0 && `${waiting.length} ${waiting.length === 1 ? "question" : "questions"} waiting for you`}</p>
         <Notify />
       </div>
-      {waiting.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={() => move(1)} />)}
+      {waiting.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={leave} />)}
       {!waiting.length && (
         <Empty title="No open questions">
           <p>When an agent wants to do something dangerous, its command appears here, with the dangerous part marked.
@@ -216,7 +222,7 @@ function Over({ question }: { question: Question }) {
     <article class="over">
       <Tag kind={kind}>{question.decision ?? question.state}</Tag>
       <code class="grow">{question.pieces.map((piece) => piece.text).join("")}</code>
-      <small>{question.by ? `by ${question.by}` : "nobody answered"}{question.why ? `: ${question.why}` : ""}
+      <small>{question.by ? `by ${answeredBy(question.by)}` : "nobody answered"}{question.why ? `: ${question.why}` : ""}
         {question.answered_at ? ` · ${clock(question.answered_at)}` : ""}</small>
     </article>
   );
@@ -225,10 +231,5 @@ function Over({ question }: { question: Question }) {
 function Notify() {
   const [state, setState] = useState("Notification" in window ? Notification.permission : "denied");
   if (state !== "default") return null;
-  return <button onClick={() => void Notification.requestPermission().then(setState)}>Notify me when this page is hidden</button>;
-}
-
-function isTyping(event: KeyboardEvent): boolean {
-  if (event.ctrlKey || event.metaKey || event.altKey) return true;
-  return (event.target as HTMLElement).closest("input, textarea, select") !== null;
+  return <button class="small" onClick={() => void Notification.requestPermission().then(setState)}>Notify me when this page is hidden</button>;
 }

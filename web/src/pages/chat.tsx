@@ -5,7 +5,7 @@ import { editedTo, failureOf, mainArgument, openTodos, storedEntries, withEvent,
 import { fieldsOf, type Todo } from "../results";
 import { Markdown, Output, Picture, ResultView, Todos } from "../rich";
 import type { Decided, Me, Session, Whole } from "../types";
-import { clock, lasting, money, Tag, Text, took, Trouble, useAnswer, useNow, visible } from "../ui";
+import { answeredBy, clock, lasting, money, Tag, Text, took, Trouble, useAnswer, useNow, visible } from "../ui";
 import { useWatch, watch } from "../watch";
 import { Card } from "./approvals";
 
@@ -63,10 +63,10 @@ export function Chat({ id, me, onBegun, onChanged }: {
           <Trouble text={trouble} />
           {!id && !all.length && <div class="empty"><h2>New conversation</h2><p>The agent works in the folder of the server, with its tools.
             What needs your approval appears here.</p></div>}
-          <Entries entries={all} isBusy={busy} />
-          {questions.map((question) => <Card key={question.id} question={question} within={id ?? ""} mayAnswer={me.role !== "watch"} onAnswered={toEnd} />)}
+          <Entries entries={all} isBusy={busy} asking={questions.filter((each) => each.session === id).map((each) => each.tool)} />
+          {questions.map((question) => <Card key={question.id} question={question} within={id ?? ""} mayAnswer={me.role !== "watch"} onAnswered={() => { toEnd(); box.current!.focus(); }} />)}
           {busy && !questions.length && <p class="working" role="status">Working…</p>}
-          {busy && id && seen.childrenOf(id).length > 0 && <p><small>Child agents: {seen.childrenOf(id).map((child) => <> <a href={`#/sessions/${child}`}>{child}</a></>)}</small></p>}
+          {busy && id && seen.childrenOf(id).length > 0 && <p><small>Child agents: {seen.childrenOf(id).map((child) => <> <a href={`#/sessions/${child}`}>{visible(answer?.children.find((each) => each.id === child)?.title || child)}</a></>)}</small></p>}
           {answer && answer.decisions.length > 0 && !busy && <Decisions decisions={answer.decisions} />}
         </div>
       </div>
@@ -218,7 +218,7 @@ function Head({ answer, step, setStep, again }: {
         {step !== null && <label class="line">Message <input type="range" min={1} max={answer.messages.length} value={step}
           onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
         {session.parent && <a href={`#/sessions/${session.parent}`}>parent session</a>}
-        {children.map((child) => <a href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
+        {children.length > 0 && <small>Child agents:</small>}{children.map((child) => <a class="one-line" href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
         <button class="small" onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
         <button class="small" onClick={again}>Refresh</button>
       </div>
@@ -226,7 +226,8 @@ function Head({ answer, step, setStep, again }: {
   );
 }
 
-function Entries({ entries, isBusy }: { entries: Entry[]; isBusy: boolean }) {
+/** `asking`: the tools of which a call waits for an answer. */
+function Entries({ entries, isBusy, asking }: { entries: Entry[]; isBusy: boolean; asking: string[] }) {
   const [most, setMost] = useState(MAX_SHOWN);
   const first = Math.max(0, entries.length - most);
   return (
@@ -234,7 +235,7 @@ function Entries({ entries, isBusy }: { entries: Entry[]; isBusy: boolean }) {
       {first > 0 && <button class="plain" onClick={() => setMost(most + 1000)}>Show {first.toLocaleString()} earlier entries</button>}
       <ol class="talk">
         {entries.slice(first).map((entry, index) => (
-          <li key={`${first + index} ${entry.id}`} class={entry.kind}>{entry.kind === "tool" ? <Called entry={entry} isBusy={isBusy} /> : <Said entry={entry} />}</li>
+          <li key={`${first + index} ${entry.id}`} class={entry.kind}>{entry.kind === "tool" ? <Called entry={entry} isBusy={isBusy} isAsking={asking.includes(entry.tool)} /> : <Said entry={entry} />}</li>
         ))}
       </ol>
     </>
@@ -252,18 +253,18 @@ function Said({ entry }: { entry: TextEntry }) {
   return <><small>{WHO[entry.kind]}{entry.at !== undefined && ` · ${clock(entry.at)}`}</small>{words}</>;
 }
 
-function Called({ entry, isBusy }: { entry: ToolEntry; isBusy: boolean }) {
+function Called({ entry, isBusy, isAsking }: { entry: ToolEntry; isBusy: boolean; isAsking: boolean }) {
   const result = useMemo(() => (entry.result ? fieldsOf(entry.result) : null), [entry.result]);
   const isOver = entry.result !== undefined;
-  const error = entry.errorType && typeof result?.error === "string" ? failureOf(result.error, entry.errorType) : "";
+  const error = entry.errorType && typeof result?.error === "string" ? failureOf(result.error, entry.errorType, answeredBy) : "";
   const edited = editedTo(result);
   const mark = !isOver && isBusy ? ["…", "running", "busy"] : entry.errorType ? ["✗", "failed", "bad"] : isOver ? ["✓", "ok", "good"] : ["?", "no result", ""];
   return (
     <>
       <details class="called">
         <summary><span class={`sign ${mark[2]}`} role="img" aria-label={mark[1]}>{mark[0]}</span> <b>{entry.tool}</b>{" "}
-          <code>{visible(mainArgument(entry.args))}</code> <Took entry={entry} isBusy={isBusy} />
-          {entry.errorType && <Tag kind="bad">{entry.errorType}</Tag>}</summary>
+          <code>{visible(mainArgument(entry.args))}</code> {!isOver && isAsking ? <small>waiting for an answer</small> : <Took entry={entry} isBusy={isBusy} />}
+          {entry.errorType && <> <Tag kind="bad">{entry.errorType}</Tag></>}</summary>
         <Text value={entry.args} label="Arguments" />
         {isOver && <Text value={entry.result} label="Result" />}
       </details>
@@ -290,7 +291,7 @@ function Decisions({ decisions }: { decisions: Decided[] }) {
   return (
     <details class="decisions"><summary>{decisions.length === 1 ? "1 decision" : `${decisions.length} decisions`} about this conversation</summary>
       <ul>{decisions.map((each) => (
-        <li><Tag kind={each.decision === "deny" ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code> <small>by {each.by}{each.why && `: ${visible(each.why)}`}</small></li>
+        <li><Tag kind={each.decision === "deny" ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code> <small>by {answeredBy(each.by)}{each.why && `: ${visible(each.why)}`}</small></li>
       ))}</ul></details>
   );
 }
@@ -332,6 +333,15 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
     if (!id) return setFirst(wanted);
     ask("PUT", `/v1/sessions/${id}/mode`, { mode: wanted }).then(() => { setProblem(""); onMode(); }, (error: Error) => setProblem(error.message));
   };
+  useEffect(() => { if (!id) field.current!.focus(); }, []);
+  // Wherever the focus is, unless Esc means something there.
+  useLayoutEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && busy && !(event.target as HTMLElement).closest("input, .card, dialog")) stop();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [id, busy]);
   function send(event: Event) {
     event.preventDefault();
     if (!text.trim() || (busy && (!id || pictures.length))) return;
@@ -340,7 +350,6 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
     onSend(text, id ? null : first, pictures);
   }
   function press(event: KeyboardEvent) {
-    if (event.key === "Escape" && busy) stop();
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
   }
   return (
@@ -351,7 +360,7 @@ function Composer({ id, busy, trouble, draft, mode, onMode, onSend }: {
         <li><img src={url} alt={`Image ${index + 1}`} /><button type="button" class="small" aria-label={`Remove image ${index + 1}`}
           onClick={() => setPictures(pictures.filter((_, at) => at !== index))}>✕</button></li>
       ))}</ul>}
-      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "It gets your message before its next step" : (id ? "Reply" : "What should I do?") + (innerWidth > PHONE_PX ? " (Enter sends, Shift+Enter: new line)" : "")} value={text}
+      <textarea ref={field} rows={1} aria-label="Message to the agent" placeholder={busy ? "Sent before its next step" : (id ? "Reply" : "What should I do?") + (innerWidth > PHONE_PX ? " (Enter sends, Shift+Enter: new line)" : "")} value={text}
         onInput={(event) => setText(event.currentTarget.value)} onKeyDown={press} />
       <div class="line">
         <select aria-label="Mode" value={mode ?? first} onChange={(event) => setMode(event.currentTarget.value)}>

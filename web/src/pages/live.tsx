@@ -72,7 +72,7 @@ function Row({ call, now, depth }: { call: Call; now: number; depth: number }) {
     <div class="call" style={{ paddingLeft: `${depth * 20}px` }}>
       <div class="line">{depth > 0 && <span aria-label="delegated" role="img">↳</span>}<b>{visible(call.tool)}</b><State call={call} />
         <span class="left">{took(call, now)}{call.started !== undefined && <time> {clock(call.started)}</time>}</span></div>
-      <div class="cut">{call.progress && !call.status ? visible(call.progress) : summary(call)}</div>
+      <div class="cut">{call.progress && !call.status ? visible(call.progress.split("\n").at(-1)!) : summary(call)}</div>
     </div>
   );
 }

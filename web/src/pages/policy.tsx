@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, get } from "../api";
 import type { PageProps, Piece } from "../types";
-import { clock, Command, Tag, Trouble, useAnswer, visible } from "../ui";
+import { answeredBy, clock, Command, Tag, Trouble, useAnswer, visible } from "../ui";
 import { useWatch, watch } from "../watch";
 
 type Rule = { id: string; severity: string; why: string; match: string[]; spare: string[] };
@@ -64,7 +64,7 @@ function Allowed({ mayRevoke }: { mayRevoke: boolean }) {
     ...always.map((key) => ({ id: key, key, about: "always" })),
     ...grants.map((each) => ({
       id: each.id, key: each.key,
-      about: [each.scope, `by ${each.by}`, each.uses_left === null ? "" : `${each.uses_left} uses left`,
+      about: [each.scope, `by ${answeredBy(each.by)}`, each.uses_left === null ? "" : `${each.uses_left} uses left`,
         each.expires_at === null ? "" : `until ${clock(each.expires_at)}`].filter(Boolean).join(" · "),
     })),
   ];
@@ -94,7 +94,7 @@ function Decisions() {
       <ul class="plain-list">
         {[...decisions].reverse().map((each) => (
           <li><Tag kind={/deny|denied|block/.test(each.decision) ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code>{" "}
-            <small>by {each.by}{each.why && `: ${visible(each.why)}`}</small></li>
+            <small>by {answeredBy(each.by)}{each.why && `: ${visible(each.why)}`}</small></li>
         ))}
       </ul>
     </section>

@@ -1,5 +1,5 @@
 // Conversations: search them, and open one.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import { useFormats } from "../rich";
 import type { Hit, PageProps, Session } from "../types";
@@ -25,14 +25,16 @@ export function Sessions({ me, chosen }: PageProps) {
   useEffect(() => { if (unknown) again(); }, [unknown]);
   const goTo = (id: string) => { location.hash = `#/sessions/${id}`; };
   // A conversation that has just begun keeps its view, which receives its first answer.
-  const [begun, setBegun] = useState("");
-  useEffect(() => { if (chosen === "new") setBegun(""); }, [chosen]);
+  const begun = useRef("");
+  const [last, started] = [useRef(""), useRef(0)];
+  if (chosen === "new" && last.current !== "new") { begun.current = ""; started.current++; }
+  last.current = chosen;
   const mayTalk = me.role === "operate";
   return (
     <Split onBack={() => { location.hash = "#/sessions"; }}
       detail={chosen && (chosen !== "new" || mayTalk)
-        ? <Chat key={chosen === begun ? "new" : chosen} id={chosen === "new" ? null : chosen} me={me} onChanged={again}
-            onBegun={(id) => { setBegun(id); goTo(id); again(); }} /> : null}
+        ? <Chat key={chosen === "new" || chosen === begun.current ? `new ${started.current}` : chosen} id={chosen === "new" ? null : chosen} me={me} onChanged={again}
+            onBegun={(id) => { begun.current = id; goTo(id); again(); }} /> : null}
       list={<>
         <div class="line bar">
           <input type="search" aria-label="Search all conversations" placeholder="Search all conversations" value={query}

@@ -16,7 +16,7 @@ export function Terminal({ me, chosen }: PageProps) {
   if (answer && !processes.length) {
     return (
       <Empty title="No background processes">
-        <p>What an agent starts in the background shows here: servers, builds, programs that ask. Attach to one to see its
+        <p>What an agent starts in the background shows here: servers, builds, programs that wait for input. Attach to one to see its
           screen, and type into it when it waits for you.</p>
         <p>Try it: run the tool <a href="#/tools/terminal">terminal</a> with the command <code>top</code>, and check
           <i> background</i> and <i>pty</i>.</p>

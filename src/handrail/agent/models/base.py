@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import ModelError
 from ...protocols import Model
+from ...settings.services import DEFAULT_PROVIDER
 from ...types import JsonDict
 from ..events import Event, Notice, ReasoningDelta, TextDelta, Usage
 
@@ -114,6 +116,23 @@ async def whole_answer(
             return event
         listener(event)
     raise ModelError("the model sent no answer")
+
+
+async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
+    """An answer beside the conversation, for the `task`. `hook` calls those who observe it. Raises ModelError."""
+    model, began = requests.models[0], time.time()
+    about = {"aux_task": task, "model": model.name, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
+    hook("pre_auxiliary_call", **about, request_messages=list(messages), message_count=len(messages))
+    result: JsonDict = {"response_model": None, "assistant_message": None, "usage": None, "error": None}
+    try:
+        answer = await whole_answer(requests.ask(messages, []))
+        result |= {"response_model": answer.model, "assistant_message": answer.message, "usage": answer.usage._asdict()}
+        return answer
+    except BaseException as error:
+        result["error"] = str(error) or type(error).__name__
+        raise
+    finally:
+        hook("post_auxiliary_call", **about, **result, api_duration=time.time() - began)
 
 
 class PartialAnswer:

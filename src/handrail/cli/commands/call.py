@@ -63,10 +63,11 @@ def call(
 ) -> None:
     given = read_arguments(arguments or [])
     with result_stream() as stdout:
-        runtime = open_runtime(yolo=yolo).runtime
+        app = open_runtime(yolo=yolo)
+        app.warn_untrusted()
 
         def work(cancel: CancelToken) -> Outcome:
-            return runtime.handle(tool, given, task, None, session, cancel=cancel, on_progress=show_progress)
+            return app.runtime.handle(tool, given, task, None, session, cancel=cancel, on_progress=show_progress)
 
         outcome = _outcome(tool, work, timeout)
         _show(outcome, stdout, raw=raw, as_json=as_json)

@@ -242,6 +242,7 @@ def serve(
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
     app = open_runtime()
+    app.warn_untrusted()
     for name in toolset or DEFAULT_TOOLSETS:  # an unknown one fails now, not at the client's first request
         app.toolsets.resolve(name)
     server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()

@@ -55,11 +55,16 @@ _SERVER_DONE = ("transport", "ssl_verify", "client_cert", "auth", "supports_para
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
 _SWITCH = re.compile("(?i:yes|no|on|off)$")  # true and false in YAML 1.1, which they write
-_TABLE: dict[str, str] = json.loads(Path(__file__).parents[1].joinpath("hermes_settings.json").read_text("utf-8"))
+# Our names of their settings; and by section, why the others are left out.
+_TABLE, _WHY = (
+    json.loads(Path(__file__).parents[1].joinpath(f"hermes_{name}.json").read_text("utf-8"))
+    for name in ("settings", "left_out")
+)
 _RENAMED = {False: "off", "ask": "manual", "singularity": "apptainer", ".": None}  # the last is a folder to start in
+_HOOK_KEYS = {"fail_closed": "policy", "failClosed": "policy"}
 _NOT_READ = {
     "SOUL.md": "the agent has no character here; put instructions into the AGENTS.md of your project",
-    "hooks": "these are for events of its gateway only; a plugin with hooks does the same everywhere",
+    "hooks/": "these are for events of its gateway only; a plugin with hooks does the same everywhere",
 }
 _LISTS = ("toolsets", "folders", "disabled", "deny", "allowlist", "secrets", "mounts", "include", "exclude")
 _WHOLE = {"all", "*", "hermes-cli"}  # every toolset, which is what is offered without a choice
@@ -146,17 +151,21 @@ def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
             yield Item("toolsets", TAKEN, "every toolset is offered here anyway")
         theirs["toolsets"] = [] if _WHOLE & set(map(str, sets)) else [*sets, *bundles]
     wanted: JsonDict = {}
+    left: dict[str, list[str]] = {}
     table = _TABLE | {f"hooks.{each}": f"hooks.{each}" for each in HOOK_NAMES}
     for name, value in _with_ssh_user({**_flat(theirs), **_variables(folder)}).items():
         if name not in table:
-            why = "set it in the environment if you need it" if name.startswith(".env") else "there is none here"
-            yield Item(name, LEFT_OUT, why)
+            section, inner = re.split(r"(?<=.)[. ]", f"{name}.", maxsplit=1)
+            left.setdefault(section, []).append(inner.rstrip("."))
         elif value in (None, "", []):
             continue
         elif str(wanted.setdefault(table[name], value)) == str(value):
             yield _setting(name, table[name], value, file, app)
         else:
             yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
+    for section, inner_names in left.items():
+        listing = ", ".join(filter(None, inner_names))
+        yield Item(section, LEFT_OUT, ": ".join(filter(None, (listing, _WHY.get(section, _WHY[""])))))
     names: set[str] = set()
     for here, item in listed:
         is_second = here in names and item.take is not None
@@ -181,7 +190,8 @@ def _fallbacks(theirs: JsonDict) -> Iterator[Item]:
 
 def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -> Item:
     steps = tuple(key.split("."))
-    value = _RENAMED.get(value, value) if isinstance(value, str | bool) else value
+    if isinstance(value, str) or (value is False and key == "approvals.mode"):
+        value = _RENAMED.get(value, value)
     if key.endswith(".memory"):
         value = f"{value}m"  # theirs is a number of megabytes
     value, lost = _known(key, _typed(key, value), app)
@@ -207,6 +217,9 @@ def _typed(key: str, value: Any) -> Any:
     """Numbers that were written as text, texts that were written as numbers, and single words of lists."""
     if isinstance(value, str):
         return int(value) if value.isdigit() else [value] if key.endswith(_LISTS) else value
+    if key.startswith("hooks.") and isinstance(value, list):
+        hooks = [each if isinstance(each, dict) else {} for each in value]
+        return [{_HOOK_KEYS.get(name, name): each for name, each in hook.items()} for hook in hooks]
     if key == "args":
         return [_word(each) for each in value] if isinstance(value, list) else value
     if key in ("env", "headers"):

@@ -67,8 +67,9 @@ def run(
                 how = {"timeout": left, "cancel": cancel, "agent": agent, "on_progress": show_progress}
                 answer(run_tool_calls(batch, task, session_id=session, **how))
 
-        runtime = open_runtime(yolo=yolo).runtime
-        runtime.hooks.register(Watch(runtime.registry))
+        app = open_runtime(yolo=yolo)
+        app.warn_untrusted()
+        app.hooks.register(Watch(app.registry))
         limit = None if timeout is None else timeout + GRACE_SECONDS  # the batches end themselves before
         _, ending = supervise(work, timeout=limit)
         late = CallTimeout("timed out") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")

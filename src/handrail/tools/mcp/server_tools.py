@@ -313,26 +313,13 @@ async def _get_prompt(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any
     return prompt_of(await client.get_prompt(args["name"], args.get("arguments")))
 
 
-_CURSOR: JsonDict = {"cursor": {"type": "string", "description": "next_cursor of the previous page."}}
-_URI: JsonDict = {"uri": {"type": "string", "description": "The resource's uri; a template with its gaps filled in."}}
-_PROMPT: JsonDict = {
-    "name": {"type": "string", "description": "The prompt's name."},
-    "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Its arguments."},
-}
-_RESOURCE_TOOLS: tuple[tuple[str, str, JsonDict, Work], ...] = (
-    ("list_resources", "List what the MCP server {} has to read.", _CURSOR, _list_resources),
-    ("read_resource", "Read one resource of the MCP server {}.", _URI, _read_resource),
-)
-_PROMPT_TOOLS: tuple[tuple[str, str, JsonDict, Work], ...] = (
-    ("list_prompts", "List the prompts that the MCP server {} has.", _CURSOR, _list_prompts),
-    ("get_prompt", "Get one prompt of the MCP server {}, filled in.", _PROMPT, _get_prompt),
-)
+# For what a server has besides tools: tools of ours, by what they are for.
+_EXTRAS: JsonDict = json.loads(Path(__file__).with_name("extras.json").read_text("utf-8"))
+_WORK = {each.__name__[1:]: each for each in (_list_resources, _read_resource, _list_prompts, _get_prompt)}
 
 
 def _extras(server: str, offer: Offer) -> Iterator[tuple[Listed, Work]]:
-    """Tools of ours for what the server has besides tools."""
-    extras = [*(_RESOURCE_TOOLS if offer.has_resources else ()), *(_PROMPT_TOOLS if offer.has_prompts else ())]
-    for name, description, properties, work in extras:
-        required = [each for each in ("uri", "name") if each in properties]
-        schema = {"type": "object", "properties": properties, "required": required}
-        yield Listed(name, description.format(server), schema, {"readOnlyHint": True}), work
+    has = {"resources": offer.has_resources, "prompts": offer.has_prompts}
+    for name, about in ((name, about) for kind, found in _EXTRAS.items() if has[kind] for name, about in found.items()):
+        schema = {"type": "object", **about["parameters"]}
+        yield Listed(name, about["description"].format(server), schema, {"readOnlyHint": True}), _WORK[name]

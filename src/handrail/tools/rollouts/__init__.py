@@ -12,4 +12,4 @@ RUN_ID = text("The run's id.")
 
 
 def check() -> Unavailable | bool:
-    return usable_unless(missing("agent", "openai"))
+    return usable_unless(missing("agent", "httpx"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from importlib.util import find_spec
@@ -132,6 +132,11 @@ class Skill(NamedTuple):
     digest: str = ""
 
     @property
+    def waits(self) -> bool:
+        """Whether the project brings it, and you have not trusted it as it is now."""
+        return self.state is State.UNTRUSTED and self.place.source is Source.PROJECT
+
+    @property
     def name(self) -> str:
         return self.header.name
 
@@ -201,12 +206,12 @@ class Library:
         return Skill(header, place, state, reason, found.digest)
 
 
-def skills_prompt(library: Library) -> str:
+def skills_prompt(found: Iterable[Skill]) -> str:
     """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
-    skills = [skill for skill in library.ready() if skill.place.source is not Source.PLUGIN]
-    if not skills:
+    shown = [skill for skill in found if skill.state is State.READY and skill.place.source is not Source.PLUGIN]
+    lines = sorted(f"- {skill.name}: {skill.header.description}" for skill in shown)
+    if not lines:
         return ""
-    lines = [f"- {skill.name}: {skill.header.description}" for skill in skills]
     if sum(len(line) + 1 for line in lines) > MAX_PROMPT_CHARS:
         lines = [line if len(line) <= _SHORT_CHARS else f"{line[: _SHORT_CHARS - 1]}…" for line in lines]
         fit = MAX_PROMPT_CHARS // (_SHORT_CHARS + 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -287,23 +289,14 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
         return None
     places = _line_numbers(body, starts)
     _check_one(places, replace_all=replace_all, path=path)
-    pieces: list[str] = []
-    position = 0
-    for start, position_after in spans:
-        pieces += (body[position:start], new)
-        position = position_after
-    pieces.append(body[position:])
-    return Applied("".join(pieces), tuple((line, how) for line in places))
+    ends = [0, *(end for _, end in spans)]
+    kept = [body[end:start] for end, start in zip(ends, [*starts, len(body)], strict=True)]
+    return Applied(new.join(kept), tuple((line, how) for line in places))
 
 
 def _found(haystack: str, needle: str) -> list[tuple[int, int]]:
     """Where it is, without overlaps: start and end."""
-    spans: list[tuple[int, int]] = []
-    at = haystack.find(needle) if needle.strip() else -1
-    while at >= 0:
-        spans.append((at, at + len(needle)))
-        at = haystack.find(needle, at + len(needle))
-    return spans
+    return [found.span() for found in re.finditer(re.escape(needle), haystack)] if needle.strip() else []
 
 
 def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied | None:
@@ -377,10 +370,5 @@ def _edited(lines: Sequence[str], edits: Sequence[Edit]) -> list[str]:
 
 
 def _line_numbers(body: str, starts: Sequence[int]) -> list[int]:
-    numbers: list[int] = []
-    line, position = 1, 0
-    for start in starts:
-        line += body.count("\n", position, start)
-        position = start
-        numbers.append(line)
-    return numbers
+    ends = [found.start() for found in re.finditer("\n", body)]
+    return [bisect_left(ends, start) + 1 for start in starts]
