@@ -7,13 +7,11 @@ import contextlib
 import gc
 import importlib.util
 import itertools
-import json
 import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -35,7 +33,7 @@ from handrail.plugins.hook_manager import HookManager, hooks
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
 
-from . import fork_server
+from . import shell_hosts
 from .support import PATIENCE_SECONDS, wait_until
 
 pytest_plugins = ["tests.services.fixtures"]
@@ -52,8 +50,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Folders with tests that last: they wait for what others have written, such as browsers, clusters, engines and frameworks.
 _LASTING = ("adapters", "batch", "contract", "docs", "e2e", "effects", "mcp_client", "serve", "services")
-# Folders whose tests look at the processes that fork shells, and at how these start.
-_WITH_REAL_SHELL_HOSTS = ("environments/", "processes/", "tools/code/", "tools/terminal/")
+_WITH_REAL_SHELL_HOSTS = "environments/"  # whose tests are about them
 _FAILED = pytest.StashKey[bool]()
 _numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
@@ -160,18 +157,8 @@ def _shell_hosts_are_forked() -> Iterator[None]:
 
     def start_process(role: str, client: socket.socket, arguments: dict[str, Any]) -> Any:
         test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("tests/")[2]
-        if test.startswith(_WITH_REAL_SHELL_HOSTS):
-            return original(role, client, arguments)
-        return fork_server.Process(
-            ("-c", "from tests.loaded_shell_host import main; main()", json.dumps({**arguments, "role": role})),
-            {},
-            cwd=Path("/"),
-            stdin=client.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            host=fork_server.Host(modules=("tests.loaded_shell_host",)),
-        )
+        start = original if test.startswith(_WITH_REAL_SHELL_HOSTS) else shell_hosts.start_process
+        return start(role, client, arguments)
 
     link.start_process = start_process
     yield

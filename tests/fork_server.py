@@ -226,6 +226,11 @@ def program(file: Path, *arguments: str) -> Path:
     return file
 
 
+def connect(host: Host) -> None:
+    """Start its server if nobody has yet."""
+    _server(host)
+
+
 def _sets_python_up(env: Mapping[str, str]) -> bool:
     chosen = {name for name in env if name.startswith(_FOR_PYTHON)} - {"PYTHONPATH"}
     return any(name != "LANG" or env[name] != _LANGUAGE for name in chosen)

@@ -27,6 +27,8 @@ from handrail.environments.transport.link import DirectLink, Link
 from handrail.environments.transport.session import Session, Transport
 from handrail.types import CancelToken
 
+from .. import shell_hosts
+from ..shell_hosts import below
 from ..support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
@@ -104,11 +106,12 @@ def _warm_fork_server(protection: Protection, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(autouse=True)
 def _nothing_is_left(_warm_fork_server: WarmForkServer) -> Iterator[None]:
     _warm_fork_server.warm()
-    processes, descriptors = set(proc.tree(os.getpid())), _descriptors()
+    shell_hosts.prepare()
+    processes, descriptors = below(), _descriptors()
     yield
     wait_until(
-        lambda: set(proc.tree(os.getpid())) <= processes,
-        otherwise=lambda: f"left running: {[proc.command_line(p) for p in set(proc.tree(os.getpid())) - processes]}",
+        lambda: below() <= processes,
+        otherwise=lambda: f"left running: {[proc.command_line(p) for p in below() - processes]}",
     )
     wait_until(
         lambda: len(_descriptors()) <= len(descriptors),
@@ -177,7 +180,7 @@ def text(result: CommandResult) -> str:
 
 def naps() -> list[str]:
     """The sleeps that run below this process: of this test, whatever else goes on on the machine."""
-    found = (proc.command_line(pid) for pid in proc.tree(os.getpid()))
+    found = (proc.command_line(pid) for pid in below())
     return sorted(words for words in found if words.startswith("sleep "))
 
 
@@ -188,8 +191,8 @@ def is_running(pid: int) -> bool:
 
 def host_pid(pid: int) -> int:
     """The number here of a process that commands know by `pid`."""
-    below = proc.tree(os.getpid())
-    (found,) = (number for number in known_as(pid) if number in below)
+    mine = below()
+    (found,) = (number for number in known_as(pid) if number in mine)
     return found
 
 
@@ -207,7 +210,7 @@ def known_as(pid: int) -> list[int]:
 def _is_of_this_test(pid: int) -> bool:
     """Whether it is below this process, or has outlived a runtime of this worker's tests. Numbers in namespaces are small: a
     process of another test, or of a container, often has the same."""
-    if pid in proc.tree(os.getpid()):
+    if pid in below():
         return True
     stat, mine = proc.stat_of(pid), proc.stat_of(os.getpid())
     if stat is not None and mine is not None and os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"):

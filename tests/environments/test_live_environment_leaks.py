@@ -145,7 +145,7 @@ def test_an_environment_never_started_has_nothing_to_close(work: Path) -> None:
 
 def test_opening_and_closing_many_costs_no_descriptor(work: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(30):
+    for _ in range(10):
         with LocalEnvironment(str(work)) as local:
             assert text(local.execute("echo hi; exit", timeout=PATIENCE_SECONDS)) == "hi\n"
             local.execute("echo hi &", timeout=PATIENCE_SECONDS)

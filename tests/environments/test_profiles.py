@@ -25,7 +25,7 @@ from handrail.settings.schema import Config
 from tests.support import PYTHON, configure, wait_until
 
 TASK = "t"
-RACES = int(os.environ.get("HANDRAIL_RACES", "500"))  # read before the tests' own environment takes its place
+RACES = int(os.environ.get("HANDRAIL_RACES", "200"))  # read before the tests' own environment takes its place
 
 
 class Person:

@@ -20,6 +20,7 @@ from handrail.processes.tracked import State
 from handrail.store.processes import ProcessRecords
 
 from ..environments.conftest import is_running, known_as
+from ..shell_hosts import below
 from ..support import wait_until
 from .conftest import output
 
@@ -181,12 +182,11 @@ def test_it_can_be_ended_while_its_runtime_lives(
 
 
 def test_what_is_asked_of_a_survivor_starts_no_shell(other: OtherRuntime, table: ProcessTable) -> None:
-    from handrail.environments.shell_host import proc
 
     identity, _ = other("start('echo hi; sleep 1000')")
     other.kill()
-    before = set(proc.tree(os.getpid()))
+    before = below()
     found = table.get(identity)
     wait_until(lambda: output(found) == "hi\n")
     assert found.status().state is State.RUNNING
-    assert set(proc.tree(os.getpid())) == before
+    assert below() == before

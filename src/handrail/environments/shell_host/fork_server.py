@@ -69,8 +69,6 @@ class ForkServer:
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=None, ignored=ignored)
         self._events.watch(self._job_reports.fileno(), self._receive_jobs)
-        gc.collect()
-        gc.freeze()  # forks share these pages until something is written to them
 
     def run(self) -> None:
         """Serve until the client is gone."""

@@ -36,7 +36,8 @@ COMPILED_FOR = MAGIC_NUMBER.hex().encode()
 LOADED = b"loaded".ljust(len(COMPILED_FOR))
 
 _HEAD = """
-import os, sys
+import gc, os, sys
+gc.disable()
 if sys.version_info < (3, 8):
     sys.exit('handrail: python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
 def take(n):
@@ -47,8 +48,6 @@ def take(n):
         b += c
     return b
 magic = sys.modules['_frozen_importlib_external'].MAGIC_NUMBER
-import gc
-gc.disable()
 """
 _LOAD = """
 Module = type(sys)
@@ -59,7 +58,7 @@ for name, code in modules:
     module.__package__ = 'NAME'
     setattr(package, name, module)
     exec(code, module.__dict__)
-gc.freeze()
+gc.freeze()  # forks share these pages
 gc.enable()
 module.main(bundle['arguments'])
 """

@@ -223,12 +223,9 @@ class ForkServerClient:
         `report` says how the one is enforced, and `uncovered` why the other are not."""
         self._socket, theirs = wire.packet_pair()
         self.users = 0
-        self.report: Packet = {}
-        self.uncovered = ""
         self.is_broken = False  # found dead before the system reports it
-        self.askers: dict[
-            str, Callable[[HeldCall], str]
-        ] = {}  # by shell: who answers when one of its system calls waits
+        # By shell: who answers when one of its system calls waits.
+        self.askers: dict[str, Callable[[HeldCall], str]] = {}
         self._stays = False
         self._reader: threading.Thread | None = None
         effects = None if effects is None else {**effects, "asks": True}
@@ -247,8 +244,8 @@ class ForkServerClient:
             self.end()
             raise OSError(errno.EIO, "it ended before it was ready")
         self._socket.settimeout(None)
-        self.uncovered = report.pop("uncovered")
-        self.report = report
+        self.uncovered: str = report.pop("uncovered")
+        self.report: Packet = report
         self._reader = threading.Thread(target=self._receive, name="handrail-held", daemon=True)
         self._reader.start()
 
