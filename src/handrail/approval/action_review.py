@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
@@ -58,7 +58,7 @@ class Judge:
         self._known: dict[tuple[object, ...], tuple[Judged, Lookups]] = {}
 
     def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
-        details, more = action.details, {}
+        details, more = action.details, dict[str, Any]()
         if action.kind is ActionKind.COMMAND and not details.get("background"):
             more["shell"] = self._disks.shell(task or "")
         if (disk := self._disks.of(action)) is not None:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from .transport.tunnel import Tunnel
 
 T = TypeVar("T")
-_COVERED = Coverage("full")
 _LOCK_POLL_SECONDS, _CLOSE_SECONDS = 0.05, 15.0
 
 
@@ -136,7 +135,7 @@ class LiveEnvironment(ABC):
     def coverage(self) -> Coverage:
         link = self._link
         uncovered = (link if link is not None and self._process == os.getpid() else self._connected()).uncovered
-        return Coverage("none", uncovered) if uncovered else _COVERED
+        return Coverage("none", uncovered) if uncovered else Coverage("full")
 
     def call_effects(self, operation: str, **arguments: object) -> dict[str, Any]:
         return self._call("call_effects", operation=operation, arguments=arguments)[0]

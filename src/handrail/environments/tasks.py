@@ -133,7 +133,7 @@ class TaskEnvironments:
 
     def files(self, task_id: str | None) -> Files:
         """The task's files; nothing is opened before they are used."""
-        return TaskFiles(self, task_id)  # type: ignore[return-value]  # its methods are those of the environment's
+        return TaskFiles(self, task_id)
 
     def files_before(self, task_id: str | None) -> Files | None:
         """The files of a task without an environment, if they can be read without one."""
