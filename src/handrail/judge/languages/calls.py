@@ -14,7 +14,7 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .host import MAX_DEPTH, Host, from_data_url
-from .names import worlds
+from .names import variants
 from .tokens import Given, Token, arguments, tokens, too_long, unescape, with_homes
 
 _WORDS = Words(__file__)
@@ -84,7 +84,7 @@ def judge(host: Host, text: str) -> None:
     _as_a_whole(host, text, cut)
     if host.language == "javascript" and host.depth < MAX_DEPTH:
         _inner_code(host, text, cut)
-    for found in worlds(host.language, text, cut, _readers(host.language)):
+    for found in variants(host.language, text, cut, _readers(host.language)):
         for place, token in enumerate(found):
             if token.kind == "command":
                 host.shell(_interpolated(token.text))
@@ -349,7 +349,7 @@ def _by_patterns(host: Host, text: str) -> None:
 def judge_strings(host: Host, text: str) -> None:
     """Show to the rules the strings that could be run and have not been shown yet."""
     text = with_homes(text)
-    found = next(worlds(host.language, text, tokens(host.language, text), _readers(host.language)))
+    found = next(variants(host.language, text, tokens(host.language, text), _readers(host.language)))
     _touched(host, text, found)
     if host.language in _WORDS.unread:
         for match in itertools.islice(_RE.escaped.finditer(text), _MAX_NAMES):

@@ -20,7 +20,7 @@ _WORDS = Words(__file__)
 _Value = str | tuple[str, ...] | None
 _OPENING, _CLOSING = "([{", ")]}"
 _OPERATORS = "=+-.*/%&|<>!~?:^"
-_MAX_WORLDS = 16
+_MAX_VARIANTS = 16
 _MAX_ROUNDS = 4
 _MAX_DEPTH = 16
 _MAX_TEXT = 30_000
@@ -28,7 +28,7 @@ _BY_DOT = frozenset("perl php raku".split())
 """Languages in which a dot puts strings together."""
 
 
-def worlds(language: str, text: str, found: list[Token], readers: AbstractSet[str]) -> Iterator[list[Token]]:
+def variants(language: str, text: str, found: list[Token], readers: AbstractSet[str]) -> Iterator[list[Token]]:
     """The tokens of a program with strings in the place of names and of what is put together, for all that names may stand for.
 
     `readers`: the functions that leave their arguments as they are.
@@ -43,7 +43,7 @@ def worlds(language: str, text: str, found: list[Token], readers: AbstractSet[st
     count = 1
     for values in possible.values():
         count *= len(values)
-    if count > _MAX_WORLDS:  # those that may be a home stay
+    if count > _MAX_VARIANTS:  # those that may be a home stay
         possible = {
             name: [one for one in values if one and one[0] == "~"][:1] or [None] for name, values in possible.items()
         }

@@ -90,7 +90,7 @@ class _Reader:
             if isinstance(node, ast.While) and self._fills(node):
                 self.host.find("disk.fill")
         for call in sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=_end):
-            for _ in self.values.worlds(call):
+            for _ in self.values.combinations(call):
                 self._call(call)
         if self.host.shown:
             for name, value in _settings(self.nodes):

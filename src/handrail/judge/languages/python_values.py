@@ -15,7 +15,7 @@ from typing import Any
 from .constants import Constants, fold
 
 MAX_VALUES = 8
-MAX_WORLDS = 16
+MAX_COMBINATIONS = 16
 MAX_PASSED = 64
 _LIST_CHANGES = frozenset("append extend insert".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -72,8 +72,8 @@ class Values:
         text = fold(node.args[0], self.constants) if node.args else None
         return not isinstance(text, str) or "=" in text
 
-    def worlds(self, node: ast.AST) -> Iterator[None]:
-        """Go through what the names in an expression may be: in each world, `constants` says which value they have."""
+    def combinations(self, node: ast.AST) -> Iterator[None]:
+        """Go through what the names in an expression may be: for each combination, `constants` says which value they have."""
         if not self._several:
             yield
             return
@@ -81,7 +81,7 @@ class Values:
         count = 1
         for name in names:
             count *= len(self._possible[name])
-        if count > (MAX_PASSED if len(names) == 1 else MAX_WORLDS):
+        if count > (MAX_PASSED if len(names) == 1 else MAX_COMBINATIONS):
             yield  # none of them has a value in `constants`
             return
         for chosen in itertools.product(*(self._possible[name] for name in names)):
@@ -188,7 +188,7 @@ class Values:
             self._add(name, None)
         if not lists:
             return
-        for _ in self.worlds(node):
+        for _ in self.combinations(node):
             given = [fold(arg, self.constants) for arg in node.args]
             for items in lists:
                 self._add(name, _changed(items, method, given, again=id(node) in self._repeated))
@@ -202,7 +202,7 @@ class Values:
         if isinstance(node, ast.NamedExpr):
             return self._all(node.value)
         found = []
-        for _ in self.worlds(node):
+        for _ in self.combinations(node):
             found.append(fold(node, self.constants))
         return found
 
