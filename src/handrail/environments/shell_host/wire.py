@@ -142,7 +142,7 @@ class ClientPage:
 
     def has_ended(self, call: int) -> bool:
         """Whether the watcher has written already that the call is complete."""
-        return self._numbers[ENDED] == call
+        return call != 0 and self._numbers[ENDED] == call
 
 
 class CallPage:
