@@ -15,7 +15,7 @@ from ..values.paths import classes
 from ..values.word_values import UNKNOWN
 from .host import MAX_DEPTH, Host, from_data_url
 from .names import variants
-from .tokens import Given, Token, arguments, tokens, too_long, unescape, with_homes
+from .tokens import Given, Token, arguments, series, tokens, too_long, unescape, with_homes
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
@@ -362,7 +362,7 @@ def judge_strings(host: Host, text: str) -> None:
     if len(found) > _MAX_TOKENS:
         host.find("limit.exceeded")
     shown = set(host.shown)
-    for words in _series(found):
+    for words in series(found[:_MAX_TOKENS], _NEAR):
         if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
             if len(words) > 1 and " " in words[1]:  # Start("rm", "-rf x")
@@ -418,19 +418,3 @@ def _strings(found: Sequence[Token]) -> Iterator[str]:
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _WORDS.prints):
             yield token.text.strip("|!< \n\t")
-
-
-def _series(found: Sequence[Token]) -> Iterator[list[str]]:
-    """Strings that follow one another with nothing but commas and brackets between: an argument list."""
-    series: list[str] = []
-    gap = 0
-    for token in found[:_MAX_TOKENS]:
-        if token.kind == "string":
-            series.append(token.text)
-            gap = 0
-        elif token.kind == "end" or (gap := gap + 1) > _NEAR:
-            if len(series) > 1:
-                yield series
-            series, gap = [], 0
-    if len(series) > 1:
-        yield series

@@ -234,6 +234,22 @@ def _inside(
             yield token, "" if after.kind == "string" else after.text, depth
 
 
+def series(found: Sequence[Token], near: int) -> Iterator[list[str]]:
+    """Strings that follow one another with little but commas and brackets between (`near` tokens): argument lists."""
+    series: list[str] = []
+    gap = 0
+    for token in found:
+        if token.kind == "string":
+            series.append(token.text)
+            gap = 0
+        elif token.kind == "end" or (gap := gap + 1) > near:
+            if len(series) > 1:
+                yield series
+            series, gap = [], 0
+    if len(series) > 1:
+        yield series
+
+
 def _folded(pieces: list[str | None], *, computes: bool = False) -> str | None:
     strings = [piece for piece in pieces if piece is not None and piece is not _CALLED]
     if not strings:
