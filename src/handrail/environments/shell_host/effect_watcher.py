@@ -190,8 +190,6 @@ class EffectWatcher:
         finally:
             self._allowed = None
 
-    # Opening
-
     def _opened(self, pid: int, folder: int, name: int, flags: int) -> Answer:
         if not flags & syscall_filter.WRITE_FLAGS:
             if self._takeover is not None:
@@ -237,8 +235,6 @@ class EffectWatcher:
     def _opened_how(self, pid: int, folder: int, name: int, how: int) -> Answer:
         flags = struct.unpack("Q", self._names.memory.read(pid, how, 8))[0]
         return self._opened(pid, folder, name, flags) if flags & syscall_filter.WRITE_FLAGS else None
-
-    # Names that go, come and move
 
     def _removed(self, pid: int, folder: int, name: int) -> Answer:
         path = self._names.path(pid, folder, name)
@@ -298,8 +294,6 @@ class EffectWatcher:
         is_old = path.startswith("/proc/") or lstat(path) is not None
         return None if is_old else self._change(pid, lambda call: call.create(path), path)
 
-    # Content and attributes
-
     def _cut(self, pid: int, path: str | None, fd: int | None = None) -> Answer:
         found = lstat(path) if path is not None else None
         if path is None or found is None or not stat.S_ISREG(found.st_mode) or _VIRTUAL(path):
@@ -337,8 +331,6 @@ class EffectWatcher:
     def _timed(self, pid: int, folder: int, name: int, flags: int) -> Answer:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
         return self._marked(pid, path, follow=not flags & _AT_SYMLINK_NOFOLLOW, fd=None if name else folder)
-
-    # Other hosts, and other processes
 
     def _contacted(self, pid: int, fd: int, address: int, size: int) -> None:
         with contextlib.suppress(OSError):  # it fails by itself, or is refused
