@@ -96,3 +96,19 @@ def test_a_rule_that_cannot_be_used_is_refused_with_its_line_and_key(cli: Cli) -
     assert ran.code == 1
     assert "config.yaml:3: approval_rules.team.deploy: " in ran.err
     assert "'build' is not matched" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "code", "why"),
+    [
+        ("approvals: {deny: [git push]}", "git -C . push origin main", 4, "your deny list has it"),
+        ("command_allowlist: [git push]", "git push --force", 0, "your settings allow it"),
+        ("command_allowlist: [git push]", "git push --force; rm -rf build", 3, "you would be asked"),
+        ("approvals: {mode: 'off'}", "rm -rf build", 0, "approvals.mode is off"),
+        ("approvals: {mode: 'off'}", "rm -rf /", 4, "whoever approves it"),
+    ],
+)
+def test_what_your_settings_allow_and_deny_counts(cli: Cli, settings: str, command: str, code: int, why: str) -> None:
+    cli.configure(settings)
+    ran = cli("check", command)
+    assert (ran.code, why in ran.out) == (code, True), ran.out

@@ -1,8 +1,9 @@
 """Show what a shell command would do, and whether it may. Nothing runs.
 
-The dangerous parts are marked, each with the rule that found it and why; your own rules (`approval_rules` in
-config.yaml) count too. Below are the command lines that would run, as far as they can be known: variables,
-quotes, wrappers and nested shells are followed.
+The dangerous parts are marked, each with the rule that found it and why. Your own rules, your deny list and what
+you allowed for good (`approval_rules`, `approvals` and `command_allowlist` in config.yaml) count too. Below are
+the command lines that would run, as far as they can be known: variables, quotes, wrappers and nested shells are
+followed.
 
 \b
 Examples:
@@ -23,13 +24,14 @@ from typing import Annotated
 
 import typer
 
+from ...approval.policy import DecidedBy, Judged, Ruling, read_policy
 from ...approval.settings import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
 from ...config.store import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
-from ...judge.rules.custom import configured
 from ...judge.values.assessment import Assessment, Finding, stretches
+from ...protocols import Action, ActionKind
 from .. import options
 from ..options import argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
@@ -43,13 +45,20 @@ def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> N
     try:
         project = policy_file()
         settings = tightened(load_config(), None if project is None else project_settings(project))
-        rulebook = configured(settings.approval_rules, assess=assess)
+        policy = read_policy(settings)
     except ConfigError as error:
         raise located(error) from None
-    disk = HostDisk(time.time() - BEFORE_SECONDS)
-    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook, disk=disk)
-    emit_json(assessment.as_dict()) if as_json else _show(assessment)
-    raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
+    disk, folder = HostDisk(time.time() - BEFORE_SECONDS), os.path.abspath(cwd or os.curdir)
+    assessment = assess(text, cwd=folder, rulebook=policy.rulebook, disk=disk)
+    lines = tuple([segment.argv for segment in assessment.segments])
+    judged = Judged(Action(ActionKind.COMMAND, text, cwd=folder), assessment.findings, lines)
+    ruling = policy.rule(judged, "terminal", granted=lambda _: False)
+    verdict = "block" if ruling.refused is not None else "ask" if ruling.pending else "allow"
+    if as_json:
+        emit_json({**assessment.as_dict(), "verdict": verdict, "decided_by": ruling.by.value})
+    else:
+        _show(assessment, ruling, verdict)
+    raise typer.Exit(_EXIT_CODES[verdict])
 
 
 _EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
@@ -57,7 +66,7 @@ _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
 _MAX_LINES_SHOWN = 20
 
 
-def _show(assessment: Assessment) -> None:
+def _show(assessment: Assessment, ruling: Ruling, verdict: str) -> None:
     painted = colours(sys.stdout)
     for text, severity in stretches(assessment):
         emit(paint(visible(text), _STYLES[severity.value], on=painted) if severity else visible(text), end="")
@@ -72,14 +81,18 @@ def _show(assessment: Assessment) -> None:
     if assessment.unknown:
         parts = ", ".join(dict.fromkeys(part.what for part in assessment.unknown))
         _say("open", f"{parts}: known only when it runs", "dim", on=painted)
-    verdict = assessment.verdict.value
-    _say(verdict, _MEANING[verdict], _STYLES[verdict], on=painted)
+    _say(verdict, _WHY.get(ruling.by, _MEANING[verdict]), _STYLES[verdict], on=painted)
 
 
 _MEANING = {
     "allow": "it would run without asking",
     "ask": "you would be asked",
     "block": "it would never run, whoever approves it",
+}
+_WHY = {
+    DecidedBy.DENY_LIST: "your deny list has it: it would never run, whoever approves it",
+    DecidedBy.ALLOW_LIST: "your settings allow it: it would run without asking",
+    DecidedBy.OFF: "approvals.mode is off: it would run without asking",
 }
 
 
