@@ -28,7 +28,7 @@ from ..base.workers import pool
 from ..effects.calls import Calls
 from ..errors import Fenced, HandrailError, StoreError
 from ..protocols import Answer, ApprovalRequest
-from ..store.approvals import State, StoredRequest
+from ..store.approvals import Granted, State, StoredRequest
 from ..store.ledger import Lease, work_folder
 from .attempt import Attempt, Journal, Parts, command_reward
 from .folder import Artifacts
@@ -189,7 +189,9 @@ class RemoteApprovals:
         self.decisions = _Part(call, "decisions")
         self.database = self
 
-    def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
+    def ask(self, request: ApprovalRequest, *, fingerprint: str, unless: Sequence[str] = ()) -> StoredRequest:
+        if unless and self.grants.of(unless):
+            raise Granted
         lease = self._leases.get(request.session_id or "", ("", 0))
         stored: StoredRequest = self._call("ask", request, fingerprint, *lease)
         self._asked[stored.request.id] = lease
