@@ -141,7 +141,8 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
         return _run_file(walk, call, path.like(content.program), args) if content.program != path else unknown()
     out = _with_arguments(walk, [path, *args], content, call.stdin, "source")
     now = walk.known_file(path)
-    if now is not None and now is not content:  # it has changed the rest of itself, which is read only now
+    # It may have changed the rest of itself, which is read only now.
+    if now is not None and now is not content and walk.handed_over(content.text) is None:
         return _with_arguments(walk, [path, *args], now, call.stdin, "source")
     return out
 

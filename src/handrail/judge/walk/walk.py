@@ -774,7 +774,7 @@ class Walk:
         except syntax.TooLarge as error:
             raise Limit(str(error)) from error
         except syntax.ShellSyntaxError as error:
-            replaced = _RE.replaces_shell.match(value.text) if "exec" not in self.state.functions else None
+            replaced = self.handed_over(value.text)
             if replaced is not None and replaced.group() != value.text:
                 return self.run_text(Value(replaced.group(), value.taints), stdin, how, same_shell=same_shell)
             self.report("parse.error", [how, str(error)])
@@ -1013,6 +1013,10 @@ class Walk:
     def is_foreign(self, path: str) -> bool:
         """Whether it lies where everybody writes, and not in the work tree."""
         return "temp" in self.classes(path) and "temp" in paths.classes(self.path(path), ".", self.work_tree())
+
+    def handed_over(self, script: str) -> re.Match[str] | None:
+        """The first command of a script, if another program takes the shell's place there, which then reads no more."""
+        return _RE.replaces_shell.match(script) if "exec" not in self.state.functions else None
 
     def known_file(self, path: str) -> Value | None:
         """What a file holds, if the command itself has made it."""
