@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from functools import partial
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any, NamedTuple, TypeVar
 
@@ -110,8 +109,6 @@ class Connection:
     async def run(self) -> None:
         """Keep the server connected until `close`."""
         try:
-            # It imports the SDK, which may take seconds: they are not the server's, and other servers answer meanwhile.
-            self._extension = (await asyncio.to_thread(import_module, f"{__package__}.tasks")).TaskExtension
             while not self._closing.is_set():
                 await self._once()
                 if self.state is State.PARKED:
@@ -160,6 +157,8 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[mcp.Client]:
+        from .tasks import TaskExtension  # imports the SDK
+
         settings = expanded(self.server.settings)
         callbacks = self._requests.callbacks(self.server.name, settings)
         client = mcp.Client(
@@ -168,7 +167,7 @@ class Connection:
             message_handler=self._on_message,
             client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            extensions=[self._extension(callbacks, self._reconnected)],
+            extensions=[TaskExtension(callbacks, self._reconnected)],
             **callbacks,
         )
         async with client:
