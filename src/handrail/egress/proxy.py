@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import fcntl
 import functools
 import hmac
 import ipaddress
@@ -39,7 +38,7 @@ _USER, _HERE = "handrail", "127.0.0.1"
 _HOP = ("proxy-authorization", "proxy-connection", "host")
 _READY = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _FIRST_SECONDS = 1.0  # a client of TLS speaks first, and at once
-_PIECE_BYTES, _SMALL_BYTES, _PIPE_BYTES = 1 << 16, 1 << 20, 1 << 20
+_PIECE_BYTES = 1 << 18
 _MAX_ENTRANCES = 64
 _WATCHER = "handrail-fork"  # see effect_server.py
 
@@ -347,30 +346,13 @@ async def relay(client: socket.socket, server: socket.socket) -> None:
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    buffer, count, small = memoryview(bytearray(_PIECE_BYTES)), 1, _SMALL_BYTES
+    buffer = memoryview(bytearray(_PIECE_BYTES))
     try:
-        while small > 0 and (count := source.recv_into(buffer)):
+        while count := source.recv_into(buffer):
             target.sendall(buffer[:count])
-            small -= count
-        if count:
-            _splice(source.fileno(), target.fileno())
         target.shutdown(socket.SHUT_WR)
     except OSError:  # one of them is gone
         _shut(source, target)
-
-
-def _splice(source: int, target: int) -> None:
-    """The rest of what is long, which the kernel passes on without a copy."""
-    out, into = os.pipe()
-    try:
-        with contextlib.suppress(OSError):  # this user has many pipes
-            fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        while count := os.splice(source, into, _PIPE_BYTES):
-            while count:
-                count -= os.splice(out, target, count)
-    finally:
-        os.close(out)
-        os.close(into)
 
 
 def _shut(*sockets: socket.socket) -> None:
