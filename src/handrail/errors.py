@@ -36,8 +36,6 @@ HandrailError
 `ToolError.error_type` is part of the public contract: programs react to it, so a value never changes its meaning.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 

@@ -4,8 +4,6 @@ A leaf exists because tools name it when they register. A composite includes oth
 tools again: a new tool is in every bundle that includes its toolset.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Container, Iterable, Mapping

@@ -4,8 +4,6 @@ A session is opened for each sample, in a solver or agent of yours. Inspect's ow
 reaches Handrail; what Handrail itself asks about goes to the session's `approver`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from inspect_ai.tool import Tool, ToolDef, ToolError, ToolParams

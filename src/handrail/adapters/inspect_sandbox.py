@@ -5,8 +5,6 @@ host="build"))` its settings too. Without a backend it is the configured one; on
 settings say `sandbox=False`. Each sample has an environment of its own. Nothing is asked about what a sandbox's commands do.
 """
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import shlex

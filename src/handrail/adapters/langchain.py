@@ -5,8 +5,6 @@ True or False, a decision ("once", "session", ...), or a dict with `decision` an
 `fingerprint`, which binds the answer where another process resumes the graph.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException

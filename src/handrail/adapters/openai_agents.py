@@ -4,8 +4,6 @@ A call that has to be asked about is an interruption of the run: `state.approve(
 the state. `await session.preview(item.name, item.arguments)` says why it is asked about.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from agents import FunctionTool, RunContextWrapper, SpanError, ToolApprovalItem, get_current_span

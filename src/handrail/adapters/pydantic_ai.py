@@ -4,8 +4,6 @@ A call that has to be asked about is deferred with `ApprovalRequired`; `Deferred
 that metadata back in `DeferredToolResults` where the run is resumed by another process.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool

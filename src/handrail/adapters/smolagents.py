@@ -4,8 +4,6 @@ smolagents has no approvals of its own: give the session an `approver`. Without 
 the Handrail itself asks somebody.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from smolagents import Tool

@@ -1,7 +1,5 @@
 """What the adapters share: the tools of a session, and the questions whose answers come by way of a framework."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ with open_agent() as agent:
     print(agent.run("What is in this folder?").answer)
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The messages of a session, in memory and on disk, always well-formed: every call has its answer, in order."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The agent loop: ask the model, run the tools it calls, send it the results, until it calls no more."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The middleware of plugins around the requests to a model: it may rewrite a request, and wrap the answer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

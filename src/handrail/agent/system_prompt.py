@@ -4,8 +4,6 @@ Providers cache a prompt that starts like the previous one, so nothing that chan
 memory and project files are read once, when the session starts.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ A program that has set OpenTelemetry up gets the spans; in any other nothing of 
 included only on request.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

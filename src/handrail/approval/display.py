@@ -4,8 +4,6 @@ The marks are positions in the original text and stay correct through escaping, 
 secret (`--token $(rm -rf x)`) is never hidden: the user must see what runs.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ complete something (arrows, Tab, Ctrl-R) run what was not typed here, and a line
 command yet: at a shell both ask. Input for a program with another language is read by `console_input`.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A folder is opened by a path without links: a link that somebody puts into the path meanwhile is refused, never followed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

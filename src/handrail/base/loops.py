@@ -5,8 +5,6 @@
 - Inside a running loop: on another thread with its own loop, for this call only, bounded by a deadline.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -5,8 +5,6 @@ project that somebody cloned, or an agent, could put a module there that takes t
 the absolute folders that this one uses, and no others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """How often something may happen."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 

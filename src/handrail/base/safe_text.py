@@ -1,8 +1,6 @@
 """Make text safe to show to a model: it cannot imitate the conversation's structure, no secret leaks, nothing is hidden from its
 human reader, and a program's output is what a terminal would show."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import re

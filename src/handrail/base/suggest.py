@@ -1,7 +1,5 @@
 """Suggest the known name that an unknown one was probably meant to be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -1,7 +1,5 @@
 """Temporary folders named after the process that made them. What a killed one left is removed when another makes its first."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -3,8 +3,6 @@
 Its approval store is the driver's, so that all questions are in one inbox and outlive the worker.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The command line: `handrail`, also `python -m handrail`. One file in `commands/` is one command."""
 
-from __future__ import annotations
-
 import sys
 
 from .. import __version__

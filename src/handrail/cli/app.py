@@ -3,8 +3,6 @@
 In a shell that an agent started, a command that is in neither table of `agent_access.json`, such as one of a plugin, is refused.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -1,7 +1,5 @@
 """Approval requests at the command line: shown, and answered."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

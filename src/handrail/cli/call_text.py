@@ -1,7 +1,5 @@
 """Calls and their results in words, for you to read."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

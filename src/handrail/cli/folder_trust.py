@@ -1,7 +1,5 @@
 """Ask once whether what a folder brings for agents may be used: instructions, MCP servers, plugins and skills."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial

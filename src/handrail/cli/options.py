@@ -1,7 +1,5 @@
 """What command modules are made of: the `cli` of a group, and the options that several commands have."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Change a configuration file key by key, keeping its comments, order and quotes."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os

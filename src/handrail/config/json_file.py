@@ -1,7 +1,5 @@
 """Values by name in a file that several processes may change: trusted definitions, logins, what plugins keep."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

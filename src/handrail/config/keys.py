@@ -1,7 +1,5 @@
 """Where API keys come from: the environment, else the system's keyring. They are stored nowhere else."""
 
-from __future__ import annotations
-
 import os
 
 # `keyring set handrail OPENAI_API_KEY` puts a key where we look for it.

@@ -2,8 +2,6 @@
 current project has its own, and plugins are; and how files there are read whole, and replaced so that a crash leaves the old
 one or the new."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Read a settings dataclass from a mapping, such as a section of a configuration file. Nothing is loaded or stored here."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints

@@ -4,8 +4,6 @@ Every setting has a direction. A change in the safe direction holds at once; any
 person confirms it. A setting that is not listed here has no safe direction: each change of it counts as weaker.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase

@@ -4,8 +4,6 @@ A project may be somebody else's: nothing in it runs just because it is there. T
 be trusted again.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path

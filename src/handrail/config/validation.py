@@ -1,7 +1,5 @@
 """Read YAML text, check its values against the schema, and build the typed configuration from valid ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Which tools can be used now, and why not the others."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import os

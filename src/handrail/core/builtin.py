@@ -5,8 +5,6 @@ them. What is scanned is the syntax tree: exactly the modules that register a to
 what the tools of one toolset register alike.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import logging

@@ -1,7 +1,5 @@
 """The shape of what a call gives back: JSON text, an error among it, or a multimodal result."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 This file is longer than the others on purpose. It is one object, with the many questions that the original's registry answers.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Turn a typed function into a tool: the schema from its signature and docstring, real parameters at the call."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints

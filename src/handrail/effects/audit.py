@@ -1,7 +1,5 @@
 """Check an export of receipts with nothing but the public key: any change, removal, reorder or truncation is found."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple

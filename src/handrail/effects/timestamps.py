@@ -1,7 +1,5 @@
 """Timestamps (RFC 3161): an authority signs the hash of a text and the time, and learns nothing else of it."""
 
-from __future__ import annotations
-
 import base64
 import json
 import urllib.request

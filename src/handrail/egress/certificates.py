@@ -1,7 +1,5 @@
 """A certificate authority that exists in memory only, and is good for a task's hosts with keys and for nothing else."""
 
-from __future__ import annotations
-
 import base64
 import datetime
 import hashlib

@@ -1,7 +1,5 @@
 """Decide about a host: allowed, denied, or to be asked about."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from enum import Enum

@@ -1,7 +1,5 @@
 """Where the values of secrets are, as the user writes it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

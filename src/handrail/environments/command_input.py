@@ -1,7 +1,5 @@
 """What a shell gets: the text of a command, and those of this process's environment variables that commands may see."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Run a command-line tool of this machine, such as `docker`, with a timeout, and return what it printed."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -17,8 +17,6 @@ ToolError
 A command that fails, times out or is cancelled is not an error: it has a `CommandResult`.
 """
 
-from __future__ import annotations
-
 from ..errors import InvalidArguments, ToolError
 
 

@@ -3,8 +3,6 @@
 Known secret values are hidden in it: the runtime's own, and those that commands were given.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 import os

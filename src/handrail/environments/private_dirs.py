@@ -1,7 +1,5 @@
 """Temporary folders of this process, for sockets: with short paths, and found again after a kill."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

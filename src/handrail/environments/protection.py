@@ -3,8 +3,6 @@
 This says what; shell_host/protection.py does it. A sandbox protects more and does not need this.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json

@@ -6,8 +6,6 @@ Without any of these, nothing runs.
 The Python that runs this stays in sight, and files of the work tree that make programs elsewhere run something stay as they are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -5,8 +5,6 @@ protection; a task that takes one over enters its own directory. No shell is use
 any longer is ended after its task.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """Errors of the operating system, and files that are not text, in words that a model can act on."""
 
-from __future__ import annotations
-
 import errno
 import json
 import stat

@@ -1,7 +1,5 @@
 """The files of this machine, for the file tools."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

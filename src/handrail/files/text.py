@@ -1,7 +1,5 @@
 """Turn a file's bytes into text and back without losing any (encoding, byte order mark, line endings); its syntax; its diff."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

@@ -1,7 +1,5 @@
 """Judge a command: `assess` returns everything, `detect_dangerous_command` only the worst finding. Nothing is ever run."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import re

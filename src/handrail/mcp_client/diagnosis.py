@@ -1,7 +1,5 @@
 """Say in a sentence why a server cannot be used, and what to do about it."""
 
-from __future__ import annotations
-
 import re
 import ssl
 

@@ -1,7 +1,5 @@
 """Connect to a server by HTTP: streamable, or the older transport with server-sent events."""
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Turn what a server answers into what a model gets: text, data, pictures, sound, and links to more."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The configured MCP servers: those of config.yaml, and those of a project's `.mcp.json` once it is trusted."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

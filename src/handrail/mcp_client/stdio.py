@@ -4,8 +4,6 @@ The SDK's own transport joins long lines piece by piece, accepts lines of any le
 standard error. This one has a limit, and keeps the end of what the server wrote to its standard error.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

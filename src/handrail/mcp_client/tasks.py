@@ -3,8 +3,6 @@
 Tasks are an extension of the protocol. The revision 2025-11-25 had them in another form, in which the client asks for one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -2,8 +2,6 @@
 about them. Here are the checks of the tools: every listing runs them, so nothing heavy is imported.
 """
 
-from __future__ import annotations
-
 import os
 
 from ..core.availability import first_lack, missing, usable_unless

@@ -1,7 +1,5 @@
 """Images that a model can take: loaded, checked, rotated upright, scaled down."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

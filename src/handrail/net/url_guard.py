@@ -5,8 +5,6 @@ lead elsewhere. Hosts that the user writes down, here and for commands, are a na
 any port, one port or a range.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress

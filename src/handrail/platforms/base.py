@@ -1,7 +1,5 @@
 """The two roles of a platform, sending and chatting, the values they pass, and what several platforms share."""
 
-from __future__ import annotations
-
 import asyncio
 import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Sequence

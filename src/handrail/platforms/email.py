@@ -5,8 +5,6 @@ its sender's mark is accepted: whoever replies can read the mailbox that they cl
 and only a reply with that mark answers it; every mark expires. An email that was forwarded gives away no more than that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import email

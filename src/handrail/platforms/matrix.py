@@ -3,8 +3,6 @@
 Encrypted rooms are refused: nothing is sent there in the clear.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

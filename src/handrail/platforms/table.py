@@ -1,7 +1,5 @@
 """The configured targets and accounts, by name."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import cache

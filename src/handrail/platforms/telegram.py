@@ -3,8 +3,6 @@
 No parse mode is ever set: what an agent writes is text, not markup that may fail or mislead.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Any service that accepts a JSON object by HTTP POST."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

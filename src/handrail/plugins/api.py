@@ -1,7 +1,5 @@
 """The argument of a plugin's `register(api)`: everything that a plugin can add."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import sys

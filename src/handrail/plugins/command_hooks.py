@@ -13,8 +13,6 @@ The formats that other agents use (`hookSpecificOutput.permissionDecision`, `dec
 something else forbids.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

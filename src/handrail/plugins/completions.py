@@ -1,7 +1,5 @@
 """Questions of a plugin to the user's model, as plugins of Hermes Agent ask them: `ctx.llm`."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -14,8 +14,6 @@ Order: `tryfirst` ones, then the others as they were registered, then `trylast` 
 raises or times out is logged and skipped; if it is marked `policy=True`, the call is blocked instead.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

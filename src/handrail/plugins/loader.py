@@ -1,7 +1,5 @@
 """Load the plugins that may be loaded, and keep what became of each."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """What plugins of Hermes Agent put around calls of tools and requests to the model: they may change and wrap them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Hooks and middleware as plugins of Hermes Agent write them, for our own hooks."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Python's own importer would read a file again after its content was found trusted, and prefer a compiled copy next to it.
 """
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.machinery
 import importlib.util

@@ -9,8 +9,6 @@ M-x  ALT+X                   with Meta, which most keyboards call Alt
 S-TAB  C-LEFT  C-M-x         Shift, and several at once
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import NamedTuple

@@ -4,8 +4,6 @@ pyte does not know everything that programs send: it prints what it cannot parse
 lacks is added here, or removed before it gets there.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """The table of background processes: all of one user's, of every task, of this runtime and of earlier ones."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import json

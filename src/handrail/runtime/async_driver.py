@@ -1,7 +1,5 @@
 """Drive a call's flow in the running loop; waiting holds no thread."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import deque

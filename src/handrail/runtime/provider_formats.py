@@ -1,7 +1,5 @@
 """Write a tool's definition the way each provider takes it, and read the calls of a model's message in any of their shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, cast
 

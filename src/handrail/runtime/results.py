@@ -1,7 +1,5 @@
 """Keep results within what the model's context can bear: the whole goes to the store, head and tail to the model."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

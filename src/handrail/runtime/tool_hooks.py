@@ -1,7 +1,5 @@
 """Ask the hooks before a call, and a person where one of them wants that; tell them after it."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import time

@@ -5,8 +5,6 @@ forgets one: the next scheduler finds it and reports it as lost. A job runs by a
 tools, and nobody to approve anything.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

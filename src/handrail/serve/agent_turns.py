@@ -1,7 +1,5 @@
 """The agents of this server: one per session, one turn at a time. Their events are published on the bus."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,7 +1,5 @@
 """The server as one ASGI application: every request is checked, authorized, parsed, handled, audited, and answered as JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """A model's message as its provider wrote it, and the answers to its calls in the same format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A Handrail as seen by a session that brings MCP servers of its own: the same, with their tools added for it alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

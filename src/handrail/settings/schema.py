@@ -4,8 +4,6 @@ A setting's text, limits and default are in one place, its section; `json_schema
 documents the configuration.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Mapping

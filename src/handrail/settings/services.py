@@ -1,7 +1,5 @@
 """The settings of external services: models and their providers, MCP servers, the services behind tools, and the network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 

@@ -3,8 +3,6 @@
 With them: what was allowed for longer than once, and who decided what.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

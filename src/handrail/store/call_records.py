@@ -1,7 +1,5 @@
 """The calls that changed something, or may have: who made them, how they were watched, what became of them; and their numbers."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

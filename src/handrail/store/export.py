@@ -1,7 +1,5 @@
 """Sessions as text for other programs: a line a message, or trajectories as models are trained on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 Times are seconds since 1970. The caller computes when a job is due next; it is only stored here.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

@@ -3,8 +3,6 @@
 The driver owns it. An attempt's number is its fence: what comes from another attempt than the task's current one is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 Several runtimes may use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

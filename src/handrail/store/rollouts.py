@@ -1,7 +1,5 @@
 """Runs of rollouts and their results, in a file that planning, running and viewing share."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Find messages of all sessions by words, or by any piece of text: code, paths, languages without spaces."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The approval prompt: its text (what would run and where, why it is asked, what each answer covers), menu and input line."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import termios

@@ -1,7 +1,5 @@
 """How a call looks: while it runs with its last lines, and afterwards with what it changed or why it failed."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import deque

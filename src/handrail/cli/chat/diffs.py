@@ -1,7 +1,5 @@
 """A unified diff as a person reads it: line numbers, the colours of its language, and the words that changed marked."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start anoth
 folded when it is long. Ctrl-V attaches the image in the clipboard. Shift-Tab changes the mode.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Markdown as a chat shows it: every heading at the left edge, where the answer begins."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import rich.markdown

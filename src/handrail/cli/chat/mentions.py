@@ -1,7 +1,5 @@
 """`@path` in a message: completed while it is typed, and sent with what the file holds. Images are sent as images."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import mimetypes

@@ -1,7 +1,5 @@
 """Commands that you run yourself in the chat, with `!` before them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ...app import Handrail

@@ -1,7 +1,5 @@
 """What was pasted into a chat: long text is folded wherever it is shown, and images are files until the chat ends."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -5,8 +5,6 @@ its window changes, even if it wraps the lines again. A terminal that cannot mov
 to one that was closed does nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

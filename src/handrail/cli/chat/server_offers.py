@@ -1,8 +1,6 @@
 """What MCP servers offer the user: prompts as `/SERVER:PROMPT`, resources as `@SERVER:URI`. Both are read by the servers' own
 tools, so they pass the gate and its records like any call."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable, Iterator

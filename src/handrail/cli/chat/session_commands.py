@@ -1,7 +1,5 @@
 """Slash commands about conversations: this one and earlier ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The slash commands: `slash_commands.json` has their words, and a function of the same name in a module here does each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The line below the prompt: model, mode, how full the context is, cost, branch, background processes, todo list."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

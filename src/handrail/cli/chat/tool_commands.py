@@ -1,7 +1,5 @@
 """Slash commands about what the agent works with and may do: tools, model, processes, approvals."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -4,8 +4,6 @@ The first Ctrl-C stops what runs; the second leaves without waiting for it. The 
 stops it and leaves once what was done is stored.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What is typed while the agent works: shown as it is typed, and heard by the agent or kept for the chat once it is sent."""
 
-from __future__ import annotations
-
 import codecs
 import re
 

@@ -1,7 +1,5 @@
 """Slash commands about the work: what changed, what is set up, prompts that are used often, and the user's own."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os

@@ -11,8 +11,6 @@ Examples:
   handrail acp --editor-terminals
 """
 
-from __future__ import annotations
-
 import asyncio
 from importlib.util import find_spec
 from typing import Annotated

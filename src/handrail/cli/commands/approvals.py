@@ -9,8 +9,6 @@ Examples:
   handrail approvals log --last 50
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from typing import Annotated

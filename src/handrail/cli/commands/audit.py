@@ -10,8 +10,6 @@ Examples:
   handrail audit verify receipts.jsonl --key handrail.pem
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

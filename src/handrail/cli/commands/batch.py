@@ -11,8 +11,6 @@ Examples:
   handrail batch stop run1
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

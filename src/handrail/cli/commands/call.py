@@ -20,8 +20,6 @@ Examples:
 Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

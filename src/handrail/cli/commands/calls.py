@@ -10,8 +10,6 @@ Examples:
   handrail calls prune
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

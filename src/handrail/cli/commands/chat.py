@@ -16,8 +16,6 @@ Examples:
 Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

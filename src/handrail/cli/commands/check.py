@@ -14,8 +14,6 @@ Examples:
 Exit codes: 0 it may run, 3 you would be asked, 4 it is blocked and nobody can allow it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -11,8 +11,6 @@ Examples:
   handrail completion fish > ~/.config/fish/completions/handrail.fish
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -10,8 +10,6 @@ Examples:
   HANDRAIL_FILES_ROOTS=/tmp handrail config get files.roots
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

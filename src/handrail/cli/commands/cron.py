@@ -8,8 +8,6 @@ Examples:
   handrail cron run
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -9,8 +9,6 @@ Examples:
   handrail demo --all
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from ..demo.show import play

@@ -9,8 +9,6 @@ Examples:
   handrail effects 17 --json | jq -r '.lost[].path'
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

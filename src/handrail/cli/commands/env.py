@@ -7,8 +7,6 @@ Examples:
   handrail env prune --dry-run
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -8,8 +8,6 @@ Examples:
   handrail migrate hermes ~/.hermes --yes
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -9,8 +9,6 @@ Examples:
   handrail model test
 """
 
-from __future__ import annotations
-
 import time
 from typing import Annotated, NamedTuple
 

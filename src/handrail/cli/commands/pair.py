@@ -9,8 +9,6 @@ Examples:
   handrail pair remove matrix @ada:example.org
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

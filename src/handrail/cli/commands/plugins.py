@@ -7,8 +7,6 @@ Examples:
   handrail plugins trust parrot
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

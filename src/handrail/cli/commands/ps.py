@@ -10,8 +10,6 @@ Examples:
   handrail ps kill proc_1a2b3c4d
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -6,8 +6,6 @@ Examples:
   handrail replay bug.cassette.jsonl
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

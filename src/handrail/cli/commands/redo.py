@@ -7,8 +7,6 @@ Examples:
 Exit codes: 0 it is back, 1 it is not, and nothing was changed.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from .. import options

@@ -13,8 +13,6 @@ Examples:
 Exit codes: 0 as it was, 1 it differs.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -5,8 +5,6 @@ Example:
   handrail rl run 1f2e3d4c
 """
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Annotated
 

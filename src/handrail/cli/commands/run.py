@@ -16,8 +16,6 @@ The tool messages go to stdout in the order of the calls, progress to stderr. Th
 calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ Examples:
   handrail schema | jq -r '.[].function.name'
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from ...runtime.provider_formats import Format

@@ -8,8 +8,6 @@ Examples:
   handrail sessions export last --format sharegpt > trajectory.json
 """
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import datetime

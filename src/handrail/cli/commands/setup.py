@@ -12,8 +12,6 @@ Examples:
 Exit codes: 0 it is set up, 1 the model does not answer, or you chose none, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace

@@ -12,8 +12,6 @@ Examples:
 The exit code is the shell's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -7,8 +7,6 @@ Examples:
   handrail skills trust git-release
 """
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

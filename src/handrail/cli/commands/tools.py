@@ -9,8 +9,6 @@ Examples:
   handrail tools --json | jq -r '.[] | select(.available) | .name'
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 

@@ -9,8 +9,6 @@ Examples:
   handrail toolsets safe --json
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from ...types import JsonDict

@@ -10,8 +10,6 @@ Examples:
   handrail trace 20260703-1412 --json | jq '.moments[].kind'
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import NamedTuple

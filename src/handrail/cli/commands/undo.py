@@ -12,8 +12,6 @@ Examples:
 Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

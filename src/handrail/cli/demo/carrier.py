@@ -1,7 +1,5 @@
 """A parcel service as an MCP server: a program of its own that speaks the protocol over its standard input and output."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from mcp.server import MCPServer

@@ -1,7 +1,5 @@
 """Show the demonstration: in colours on a terminal, as plain text elsewhere, never wider than the screen."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

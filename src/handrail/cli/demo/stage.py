@@ -1,8 +1,6 @@
 """Everything that the demonstration needs, made for it and gone with it: files, tools, a runtime with its state; and what the
 scripted model does there, scene by scene: `scenes.yaml`."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

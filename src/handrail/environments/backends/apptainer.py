@@ -4,8 +4,6 @@ Nothing of this machine is seen inside but what is mounted: not the home folder,
 image is not changed: what commands write goes to memory, or to an overlay folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import json

@@ -4,8 +4,6 @@ The container's first process is the idle watcher (idle_watcher.py); the shell i
 kills every process it can see costs the shell but not the container, and a container that nothing uses any longer ends by itself.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

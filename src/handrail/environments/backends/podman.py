@@ -1,7 +1,5 @@
 """Commands in a container of Podman, which takes the commands of Docker."""
 
-from __future__ import annotations
-
 from .docker import DockerEnvironment
 
 

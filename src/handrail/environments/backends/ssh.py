@@ -9,8 +9,6 @@ which goes to the background (`ControlPersist`); later ones use it without anoth
 also if this process was killed; the last environment ends it immediately.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

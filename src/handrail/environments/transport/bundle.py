@@ -1,7 +1,5 @@
 """The shell host, to be sent to a Python without a Handrail installation: as text, or compiled for one that is like ours."""
 
-from __future__ import annotations
-
 import base64
 import json
 import marshal

@@ -4,8 +4,6 @@
 its pipes. stream.py does the same with the stream of an SDK.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

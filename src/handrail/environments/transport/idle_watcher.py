@@ -10,8 +10,6 @@ It does not matter what uses it: a runtime's shell, a process that was started t
 runtime leaves a container that ends by itself, and one that shares it with another runtime takes nothing away.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """The first process of a sandbox that is forked from this process's sandbox server (shell_host/sandbox_server.py)."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """The alphabet of the shell: what ends a word, what an operator looks like, what an escape means."""
 
-from __future__ import annotations
-
 import re
 
 DECLARATIONS = frozenset(("declare", "typeset", "local", "export", "readonly"))

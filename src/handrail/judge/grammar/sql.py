@@ -1,7 +1,5 @@
 """Whether a text of SQL statements is dangerous: each statement counts, comments and strings do not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Python is read by `ast`; the others by small tokenizers and lists of calls; SQL 
 would run, delete, write or read is shown to the rules as if the shell did it.
 """
 
-from __future__ import annotations
-
 import re
 
 from .host import Host

@@ -1,7 +1,5 @@
 """Read Perl, Ruby, JavaScript, PHP, Lua and others by the calls they make, and by what the whole program is for."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The constant value of a Python expression, as far as it can be known without running it."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import binascii

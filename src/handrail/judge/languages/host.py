@@ -1,7 +1,5 @@
 """What a program in another language does to the machine, passed to the rules in the shell's terms."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ other place (a parameter, the variable of a loop, a reference, an argument of a 
 is) it may become something that is not known. A name that is assigned several constants may be each of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Sequence

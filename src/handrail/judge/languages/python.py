@@ -3,8 +3,6 @@
 This file is longer than the others on purpose. All of it is one reader that goes through one tree with one set of names.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -4,8 +4,6 @@ The order in which things happen is not followed. A name that is bound twice may
 loop, a parameter or a `with`, or changed in a way that is not computed here, may also be something that is not known (None).
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import operator

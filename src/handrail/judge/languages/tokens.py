@@ -1,7 +1,5 @@
 """Cut a program of a C-like or scripting language into tokens: strings with their value, names, signs. Comments are dropped."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

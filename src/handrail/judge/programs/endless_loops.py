@@ -1,7 +1,5 @@
 """Recognise a loop that starts programs or fills the disk forever: it never ends, and nothing in it waits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..grammar.syntax import AndOr, ArithmeticCommand, Block, Command, For, If, Literal, Script, Simple, While, Word

@@ -4,8 +4,6 @@
 which letters mean the same.
 """
 
-from __future__ import annotations
-
 import functools
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

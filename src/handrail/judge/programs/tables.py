@@ -4,8 +4,6 @@
 sub-command), `interpreter_table` (shells and languages; variables and options that hold a command) and `data_programs`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

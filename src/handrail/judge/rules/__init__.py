@@ -4,8 +4,6 @@
 a rule that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, ...). Nothing is loaded before the first use.
 """
 
-from __future__ import annotations
-
 from .command import Command
 from .rulebook import Effect, Match, Rule, Rulebook, builtin, on_assign, on_read, on_search, on_write, rule
 

@@ -4,8 +4,6 @@ A user's rule can only add a question or a refusal; it cannot replace a built-in
 from anywhere, can be read by the same function: it can only tighten.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import shlex

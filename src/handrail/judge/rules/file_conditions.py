@@ -1,7 +1,5 @@
 """Conditions on files: what is deleted, emptied or overwritten, and what permissions are given."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Conditions on what comes from the network, goes there, or opens a way in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Which operands a program reads, and which it writes to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Conditions on the words of a command line, on signals and processes, and on single tools with a syntax of their own."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Sequence

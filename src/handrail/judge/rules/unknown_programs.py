@@ -1,7 +1,5 @@
 """Recognise a destructive use of a program without rules, by the words in sub-command position."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

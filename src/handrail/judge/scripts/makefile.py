@@ -3,8 +3,6 @@
 Every branch of a condition counts. A variable that several branches set, and everything that only make can work out, is unknown.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """Read the files in which projects list commands under names: package.json, justfile, Taskfile, tox.ini, pyproject.toml."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

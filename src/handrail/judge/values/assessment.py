@@ -1,7 +1,5 @@
 """The judge's answer about one command: what would run, what was found in it, what could not be known, and the verdict."""
 
-from __future__ import annotations
-
 import enum
 import itertools
 from dataclasses import asdict, dataclass, field

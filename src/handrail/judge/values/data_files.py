@@ -10,8 +10,6 @@ What comes before the first section belongs to a section without a name. `\u{200
 show. Everything else is an error.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 The caller hands it in. The homes of this machine are looked up when the first command is judged.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import posixpath

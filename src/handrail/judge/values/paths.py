@@ -6,8 +6,6 @@ homes are on the machine that is meant; `/home/*` and the like are homes everywh
 matter (system directories, key files, files that run by themselves, devices) are in `paths.txt`.
 """
 
-from __future__ import annotations
-
 import functools
 import posixpath
 import re

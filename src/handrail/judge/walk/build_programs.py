@@ -1,7 +1,5 @@
 """Follow build tools, task runners and package managers to the commands that the project's files list."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Sequence

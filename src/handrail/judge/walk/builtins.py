@@ -1,7 +1,5 @@
 """What the shell's own commands do to the commands after them."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

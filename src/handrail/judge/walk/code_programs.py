@@ -1,7 +1,5 @@
 """Follow test runners, Python's packaging tools and compilers' front ends to the code of the project that they run."""
 
-from __future__ import annotations
-
 import fnmatch
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Variables of the environment that make programs run or load something which the command names."""
 
-from __future__ import annotations
-
 import re
 
 from ..programs.tables import COMMAND_VARIABLES, INJECTING_VALUES, INJECTING_VARIABLES

@@ -1,7 +1,5 @@
 """Expand words: what the shell makes of them before a command gets them, as far as that can be known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Protocol

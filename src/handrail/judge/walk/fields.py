@@ -1,7 +1,5 @@
 """How one word becomes several fields: brace expansion (`{a,b}`, `{1..5}`) before, and splitting by IFS after expansion."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

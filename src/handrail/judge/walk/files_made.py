@@ -1,7 +1,5 @@
 """The files that a program writes: those whose content matters to later commands, and those that its options name."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Sequence

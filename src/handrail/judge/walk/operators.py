@@ -1,7 +1,5 @@
 """What the operators of `${..}` make of a text that is known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

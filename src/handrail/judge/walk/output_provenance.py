@@ -1,7 +1,5 @@
 """Where a program's output comes from, as far as that is known without running it."""
 
-from __future__ import annotations
-
 import functools
 import posixpath
 import re

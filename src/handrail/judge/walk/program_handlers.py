@@ -1,7 +1,5 @@
 """What is known about single programs, as the walk asks for it: it is given this module as its `Programs`."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Container

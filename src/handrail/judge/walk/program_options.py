@@ -3,8 +3,6 @@
 This file is longer than the others on purpose. Each program is one short function, and they share the same few helpers.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

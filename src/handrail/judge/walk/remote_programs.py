@@ -1,7 +1,5 @@
 """Follow programs that run a command on another machine, in a container, or in the environment of a language."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Follow a script that lies on the disk, in the shell's language or another one, as if its text were part of the command."""
 
-from __future__ import annotations
-
 import functools
 import posixpath
 import re

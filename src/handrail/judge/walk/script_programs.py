@@ -1,7 +1,5 @@
 """Find the files that shells, interpreters and plain names of programs run, and follow what is in them."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import shlex

@@ -4,8 +4,6 @@ A tool looks for files whose names say that they are its own (`.mocharc.json`, `
 option names. What the project has had before is not looked at: only files that were written in this session are.
 """
 
-from __future__ import annotations
-
 import itertools
 import posixpath
 import re

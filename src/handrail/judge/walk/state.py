@@ -4,8 +4,6 @@ A subshell is a stretch of the journal that is undone; a branch is a stretch aft
 Nothing is ever copied, so a thousand subshells cost no more than what they change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import zip_longest

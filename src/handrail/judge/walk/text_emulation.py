@@ -1,7 +1,5 @@
 """Compute what a few text programs print when their input is known."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

@@ -1,7 +1,5 @@
 """Follow the commands inside scripts for text programs and consoles: awk, sed, vim, ed, m4, nmap, mongosh."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast

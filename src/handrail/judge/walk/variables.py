@@ -4,8 +4,6 @@ A value that is not certain (one of several, changed by a trap, of a variable wi
 be. Some names are more than variables: the shell runs what `PROMPT_COMMAND` holds, and `BASH_CMDS` says what a name runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Protocol

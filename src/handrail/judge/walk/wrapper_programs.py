@@ -1,7 +1,5 @@
 """Follow programs that run another one given on their command line, as the table of wrappers says."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

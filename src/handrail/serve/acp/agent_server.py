@@ -1,7 +1,5 @@
 """The agent's side of the protocol: what an editor may ask, and the answers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The commands that the user of an editor can type in place of a prompt: each function below that `_OWN` names is one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -4,8 +4,6 @@ It wraps the environment that the configuration names. The editor's files and te
 this machine and there is no sandbox, which both would get around; everywhere else they are not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """Ask the editor's user: for permission, on the card of the call that it is about, and for answers to the agent's questions."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """One session of an editor: an agent in a runtime of its own, so that its MCP servers, grants and mode are nobody else's."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

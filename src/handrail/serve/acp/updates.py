@@ -1,7 +1,5 @@
 """What an editor shows of a session: cards for tool calls with diffs, text, thoughts, the plan, and earlier turns again."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

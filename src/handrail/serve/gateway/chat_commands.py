@@ -1,7 +1,5 @@
 """The commands that users can give the gateway itself: one function each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

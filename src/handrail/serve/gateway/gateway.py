@@ -1,7 +1,5 @@
 """The gateway: keeps the accounts connected, admits paired users, and passes on their messages and button presses."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

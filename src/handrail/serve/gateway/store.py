@@ -1,7 +1,5 @@
 """What the chats keep over a restart: paired users, the session of each chat, and posted questions."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import time

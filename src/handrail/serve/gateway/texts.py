@@ -1,7 +1,5 @@
 """What is written into chats. All of it is plain text: nothing in it is markup that a command could forge."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The HTTP API: one module per resource, each with its endpoints, and the OpenAPI document that is generated from them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from importlib import import_module

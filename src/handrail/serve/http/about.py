@@ -1,7 +1,5 @@
 """The server itself: health, API description, statistics, events, audit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator
 from typing import Any

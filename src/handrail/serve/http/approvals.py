@@ -1,7 +1,5 @@
 """Open approval questions and their answers: the first answer to each counts."""
 
-from __future__ import annotations
-
 from ...approval.settings import remove_from_allowlist
 from ...config.paths import config_path
 from ...protocols import Answer, Decision

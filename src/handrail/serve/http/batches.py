@@ -1,7 +1,5 @@
 """Batches that this home has run: how far they are, what failed, and stopping one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run tools: one call, streamed or not; a batch of a model's calls; long results page by page."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

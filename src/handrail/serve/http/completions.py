@@ -1,7 +1,5 @@
 """The OpenAI-compatible API: the agent answers, with its tools, which run on this server."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

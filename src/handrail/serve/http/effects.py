@@ -1,7 +1,5 @@
 """What calls have changed, and taking them back."""
 
-from __future__ import annotations
-
 from ...effects.calls import as_json
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext

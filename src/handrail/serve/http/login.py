@@ -1,7 +1,5 @@
 """How a browser logs in, with a token that is typed once or by a link that works once; who is logged in; tokens."""
 
-from __future__ import annotations
-
 import asyncio
 
 from starlette.responses import Response

@@ -1,7 +1,5 @@
 """Users of the chat gateway: pairing codes, paired users, and removing them."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from ...config.paths import state_dir

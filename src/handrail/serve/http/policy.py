@@ -1,7 +1,5 @@
 """The policy: its rules, checking a command, simulating a policy on past actions."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 

@@ -1,7 +1,5 @@
 """Background processes: their state, their output, and their terminals."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Conversations: search, read, start and continue them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

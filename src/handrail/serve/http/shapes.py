@@ -1,7 +1,5 @@
 """Pieces of JSON Schema that the endpoints share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...types import JsonDict

@@ -1,7 +1,5 @@
 """All tools: whether each can be used, what it needs, and its definition for a model."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from ...runtime.provider_formats import Format

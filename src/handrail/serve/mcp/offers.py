@@ -1,7 +1,5 @@
 """Serve prompts and resources: skills, stored results and sessions of ours, and what plugins add. Answers as MCP writes them."""
 
-from __future__ import annotations
-
 import base64
 import inspect
 import json

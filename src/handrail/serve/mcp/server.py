@@ -1,7 +1,5 @@
 """The MCP server: the selected tools, with every call through the same runtime and gate as any other."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

@@ -3,8 +3,6 @@
 Meanwhile what a handler prints goes to standard error, and its standard input is empty.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 What became of a task is kept in a file too: a server that was started again, or one beside it, knows it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import hashlib

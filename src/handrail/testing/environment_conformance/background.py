@@ -1,7 +1,5 @@
 """Background processes, those that a command left running, and those with a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 
 from ...environments.base import ProcessState, PtyProcess

@@ -1,7 +1,5 @@
 """What commands are given, and the codes that they end with."""
 
-from __future__ import annotations
-
 import os
 import shlex
 

@@ -1,7 +1,5 @@
 """Several things at the same time."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from concurrent.futures import ThreadPoolExecutor, wait

@@ -1,7 +1,5 @@
 """The environment's files are the ones that its commands see, whatever their names."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import tempfile

@@ -1,7 +1,5 @@
 """Time limits and cancelling: the command ends with all that it started, and what was printed stays."""
 
-from __future__ import annotations
-
 import shlex
 import threading
 

@@ -1,7 +1,5 @@
 """Output comes whole, in order and while the command runs; of any size and speed it costs bounded memory."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading

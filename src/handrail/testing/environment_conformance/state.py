@@ -1,7 +1,5 @@
 """What a shell keeps from one command to the next, and what it survives."""
 
-from __future__ import annotations
-
 import shlex
 
 from .place import Place, check, expect, expect_that

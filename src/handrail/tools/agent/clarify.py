@@ -1,7 +1,5 @@
 """The tool `clarify`: ask the user."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 
 from ...core.builtin import registry, text, texts, tool_schema

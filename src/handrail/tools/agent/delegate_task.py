@@ -1,7 +1,5 @@
 """The tool `delegate_task`: give work to child agents."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, texts, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments

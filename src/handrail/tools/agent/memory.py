@@ -1,7 +1,5 @@
 """The tool `memory`: notes that outlive a session."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments

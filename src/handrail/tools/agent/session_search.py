@@ -1,7 +1,5 @@
 """The tool `session_search`: find what was said in earlier sessions."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, registry, text, tool_schema
 from ...core.registry import tool_result
 from ...types import AgentState, JsonDict

@@ -1,7 +1,5 @@
 """The tool `todo`: a task list, which belongs to the agent that runs the tool."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...core.builtin import registry, tool_schema

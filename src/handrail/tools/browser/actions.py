@@ -1,7 +1,5 @@
 """The actions of the browser tools: one function per tool, which returns the facts for the model."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable

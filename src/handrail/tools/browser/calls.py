@@ -1,7 +1,5 @@
 """Run calls of the `browser_*` tools."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path

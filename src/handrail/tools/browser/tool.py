@@ -3,8 +3,6 @@
 One file for all of them: they share everything but a name, a description and a few arguments.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tool `execute_code`: run Python that calls the other tools as functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ...core.builtin import number, registry, text, tool_schema

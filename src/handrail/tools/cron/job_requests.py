@@ -1,7 +1,5 @@
 """Run a call of `cronjob`. Jobs, as it or the CLI asks for them, are planned, checked, described for approval, and saved."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

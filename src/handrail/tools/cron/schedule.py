@@ -6,8 +6,6 @@ runs once; a job of every hour runs every hour that passes. Intervals count the 
 One scheduler runs at a time among all processes of the user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

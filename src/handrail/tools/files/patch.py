@@ -1,7 +1,5 @@
 """The tool `patch`: change parts of files."""
 
-from __future__ import annotations
-
 from ...core.builtin import flag, registry, text, tool_schema
 
 registry.register(

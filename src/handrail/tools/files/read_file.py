@@ -1,7 +1,5 @@
 """The tool `read_file`: read a text file by lines."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, registry, text, tool_schema
 
 _PATH = text("Absolute, relative to the working directory, or from ~.")

@@ -1,7 +1,5 @@
 """`read_result`: page through or search a stored result without running anything again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...core.builtin import integer, registry, tool_schema

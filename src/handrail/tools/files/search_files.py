@@ -1,7 +1,5 @@
 """The tool `search_files`: find lines or files."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, registry, text, tool_schema
 
 registry.register(

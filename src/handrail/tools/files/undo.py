@@ -1,7 +1,5 @@
 """The tool `undo`: take back what a call changed on disk."""
 
-from __future__ import annotations
-
 from ...core.builtin import flag, integer, registry, text, tool_schema
 
 registry.register(

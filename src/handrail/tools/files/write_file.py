@@ -1,7 +1,5 @@
 """The tool `write_file`: replace the content of a file."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 _PATH = text("Absolute, relative to the working directory, or from ~.")

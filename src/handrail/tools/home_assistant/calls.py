@@ -4,8 +4,6 @@ The user is asked about what unlocks, opens or disarms, what runs code or automa
 changes Home Assistant itself, and every service of a third-party integration: what is not known to be harmless.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The tool `ha_call_service`: have it do something. Most services ask the user."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text
 from . import tool
 

@@ -1,7 +1,5 @@
 """The tool `ha_get_state`: one entity with its attributes."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text
 from . import tool
 

@@ -1,7 +1,5 @@
 """The tool `ha_list_services`: what Home Assistant can do."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text
 from . import tool
 

@@ -1,7 +1,5 @@
 """Run calls of the media tools: models, or espeak-ng on this machine, make files, look at images and answer questions."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

@@ -1,7 +1,5 @@
 """The tool `image_generate`: make an image."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

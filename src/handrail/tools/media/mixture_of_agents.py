@@ -1,7 +1,5 @@
 """The tool `mixture_of_agents`: ask several models, and merge their answers."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

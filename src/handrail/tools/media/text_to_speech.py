@@ -1,7 +1,5 @@
 """The tool `text_to_speech`: turn a text into a sound file."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `vision_analyze`: ask a model about an image."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """Answer a call of `send_message`."""
 
-from __future__ import annotations
-
 import asyncio
 import posixpath
 

@@ -1,7 +1,5 @@
 """The tool `send_message`: write to a configured target."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, texts, tool_schema
 from ...settings.schema import Config
 from ...types import JsonDict, Unavailable

@@ -1,8 +1,6 @@
 """Tools for rollouts: agents try tasks with a reward function. One file per tool; `tool` is what they register alike, `runs`
 runs them."""
 
-from __future__ import annotations
-
 from ...core.availability import missing, usable_unless
 from ...core.builtin import family, text
 from ...types import Unavailable

@@ -1,7 +1,5 @@
 """The tool `rl_configure`: plan a run of rollouts."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, number, registry, text, texts
 from . import tool
 

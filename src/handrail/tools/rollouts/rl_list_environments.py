@@ -1,7 +1,5 @@
 """The tool `rl_list_environments`: list the environments for rollouts."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry
 from . import tool
 

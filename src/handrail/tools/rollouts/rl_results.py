@@ -1,7 +1,5 @@
 """The tool `rl_results`: the rewards and trajectories of a run."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text
 from . import RUN_ID, tool
 

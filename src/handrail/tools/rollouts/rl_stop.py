@@ -1,7 +1,5 @@
 """The tool `rl_stop`: stop a run."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry
 from . import RUN_ID, tool
 

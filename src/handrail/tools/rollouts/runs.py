@@ -1,7 +1,5 @@
 """Run calls of the `rl_*` tools: find the environments, plan a run, start its process, describe it, export its results."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Run calls of `tool_search`, `tool_describe` and `tool_call`."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

@@ -1,7 +1,5 @@
 """The tool `tool_call`: call one."""
 
-from __future__ import annotations
-
 from ...core.builtin import family, registry, text
 
 _tool = family("tool_search", "handrail.tools.search.calls")

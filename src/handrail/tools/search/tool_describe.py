@@ -1,7 +1,5 @@
 """The tool `tool_describe`: what such a tool takes."""
 
-from __future__ import annotations
-
 from ...core.builtin import family, registry, texts
 
 _tool = family("tool_search", "handrail.tools.search.calls")

@@ -1,7 +1,5 @@
 """The tool `tool_search`: find tools that are not in the list."""
 
-from __future__ import annotations
-
 from ...core.builtin import family, integer, registry, text
 
 _tool = family("tool_search", "handrail.tools.search.calls")

@@ -1,7 +1,5 @@
 """Run calls of `skills_list`, `skill_view` and `skill_manage`."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The tool `skill_manage`: write what was learned into a skill."""
 
-from __future__ import annotations
-
 from ...core.builtin import family, registry, text
 from ...types import Resources
 

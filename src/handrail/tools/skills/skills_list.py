@@ -1,7 +1,5 @@
 """The tool `skills_list`: find a skill."""
 
-from __future__ import annotations
-
 from ...core.builtin import family, registry, text
 from ...types import Resources
 

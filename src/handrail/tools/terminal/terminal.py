@@ -1,7 +1,5 @@
 """The tool `terminal`: a shell command in the task's environment."""
 
-from __future__ import annotations
-
 from ...core.builtin import flag, number, registry, text, texts, tool_schema
 from ...types import JsonDict
 

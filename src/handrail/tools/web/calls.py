@@ -1,7 +1,5 @@
 """Run calls of `web_search` and `web_extract`."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

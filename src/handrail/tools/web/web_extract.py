@@ -1,7 +1,5 @@
 """The tool `web_extract`: read pages and documents."""
 
-from __future__ import annotations
-
 from ...core.availability import missing, usable_unless
 from ...core.builtin import family, integer, registry, texts
 

@@ -1,7 +1,5 @@
 """Anthropic's messages API, and servers that speak it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any

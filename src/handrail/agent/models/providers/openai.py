@@ -1,7 +1,5 @@
 """Any server that speaks OpenAI's chat completions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing

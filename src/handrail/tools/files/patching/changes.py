@@ -1,7 +1,5 @@
 """Read patches: unified diffs, as `diff -u`, `git diff` and models write them, and the V4A format (`*** Begin Patch`, ...)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from enum import Enum

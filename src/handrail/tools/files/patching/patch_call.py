@@ -1,7 +1,5 @@
 """Run a call of `patch`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from ....base.safe_text import well_formed

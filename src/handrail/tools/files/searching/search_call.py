@@ -1,7 +1,5 @@
 """Run a call of `search_files`."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
