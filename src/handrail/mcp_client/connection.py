@@ -1,5 +1,7 @@
 """One server: connected in the background, reconnected when it is lost, and called."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

@@ -3,6 +3,8 @@
 The definitions of tools are kept when they are trusted: a tool whose definition changes is hidden from models.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import hashlib
