@@ -199,6 +199,7 @@ def test_output_without_end_takes_bounded_memory(local: LocalEnvironment) -> Non
 
 def test_what_a_process_substitution_prints_is_not_missed(run: Run) -> None:
     assert text(run("echo x > >(cat)")) == "x\n"
+    assert text(run("echo x > >(sleep 0.2; cat)")) == "x\n"
 
 
 def test_words_for_loops_and_functions_do_no_harm_outside_of_them(run: Run) -> None:

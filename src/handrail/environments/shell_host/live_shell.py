@@ -23,6 +23,7 @@ from .wire import ClientPage, Packet
 DIRTY_EVERY_SECONDS = 0.1
 BUSY_SECONDS = 0.25  # longer than a supervisor waits before it saves the state
 HELD_SECONDS, _HELD_POLLS = 0.02, 20
+_SUBSTITUTION_POLLS = 500  # of a process in `> >(tee)`, which ends with the command, on a busy machine not at once
 SHORT_MILLISECONDS, KILL_SECONDS = 1, 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
 _MAX_TRIES, _BETWEEN_TRIES_SECONDS, _SHOWN_BYTES = 8, 0.02, 300
@@ -325,14 +326,15 @@ class LiveShell:
         self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": deadline})
 
     def _drain(self, run: CommandRun) -> None:
-        """Read the rest of the output. If a process still holds the pipe, wait a moment: `> >(tee)` ends soon."""
+        """Read the rest of the output. If a process still holds the pipe, wait a moment."""
         if run.writer >= 0:
             os.close(run.writer)
             run.writer = -1
-        drained, polls, end = 0, _HELD_POLLS, 0.0
+        polls = max_polls = _SUBSTITUTION_POLLS if b">(" in run.command.text else _HELD_POLLS
+        drained, end = 0, 0.0
         while run.is_given:
             count = self._pull(run)
-            if count == 0 or (count is None and polls == _HELD_POLLS and self._is_bash_alone(run)):
+            if count == 0 or (count is None and polls == max_polls and self._is_bash_alone(run)):
                 return
             end = end or time.monotonic() + HELD_SECONDS
             drained += count or 0
