@@ -18,8 +18,10 @@ from enum import Enum, auto
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
+from ..app import Handrail
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
+from ..config.paths import Found, Source, find_plugins
 from ..config.trust import Trust
 from ..errors import HandrailError
 from ..model_tools import default
@@ -28,9 +30,7 @@ from ..types import CancelToken, Progress
 from .output import colours, fitted, note, notes_held, paint, say, visible
 
 if TYPE_CHECKING:
-    from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..config.paths import Found
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
@@ -49,24 +49,19 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     if yolo:
         app.gate.settings.lift_asking()
     elif asks:
-        _ask_at_terminal(app, hold)
+        from ..approval.approvers.terminal import TerminalApprover, is_there
+        from ..approval.requests import ChainApprover
+
+        if is_there():
+            at_terminal, otherwise = TerminalApprover(hold=hold), app.runtime.approver
+            app.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
     return app
 
 
-def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
-    from ..approval.approvers.terminal import TerminalApprover, is_there
-    from ..approval.requests import ChainApprover
-
-    if not is_there():
-        return
-    at_terminal, otherwise = TerminalApprover(hold=hold), app.runtime.approver
-    app.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
-
-
-def log_as_notes() -> None:
+def log_as_notes(show: Callable[[str], object] = say) -> None:
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(record.getMessage())
+            show(record.getMessage())
 
     # We report what goes wrong with a server, once.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -81,7 +76,6 @@ def show_progress(progress: Progress) -> None:
 
 
 T = TypeVar("T")
-
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.25
@@ -195,8 +189,7 @@ class TerminalPerson:
         while True:
             sys.stderr.write(paint(f"  {hint}: ", "dim", on=painted))
             sys.stderr.flush()
-            line = _read_line(gone)
-            if line is None:
+            if (line := _read_line(gone)) is None:
                 sys.stderr.write("\n")
                 return None
             if line.strip():
@@ -233,8 +226,6 @@ _YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 def ask_about_plugins() -> None:
     """Ask once about each plugin of yours that is not trusted as it is now. A no is remembered, until it changes again."""
-    from ..config.paths import Source, find_plugins
-
     found = [each for each in find_plugins() if each.source is not Source.PROJECT]
     if not found or not (sys.stdin.isatty() and sys.stderr.isatty()) or started_by_agent():
         return
@@ -251,8 +242,7 @@ def _ask(found: Found, trust: Trust) -> None:
     digest = plugin_content(found).digest
     if trust.is_trusted(TRUST_KIND, found.place, digest) or trust.is_trusted(_DECLINED, found.place, digest):
         return
-    changed = trust.has_changed(TRUST_KIND, found.place, digest)
-    what = "has changed since you trusted it" if changed else "is new"
+    what = "has changed since you trusted it" if trust.has_changed(TRUST_KIND, found.place, digest) else "is new"
     danger = "It would run with your rights, outside of every gate."
     say(f"the plugin {found.name} ({visible(found.place)}) {what}. {danger}")
     yes = confirmed_by_hand("Load it from now on, as it is?")

@@ -33,7 +33,7 @@ class View:
         self._lock = threading.RLock()
         self._calls: dict[str, Call] = {}
         self._count = 0
-        self._answer = Answer(self._set)
+        self._answer = Answer(lambda part: screen.markdown(part, self._lines(), end="\n"))
         self._thought = Thought()
         self.shows_thoughts = True
         self.ahead: TypedAhead | None = None  # what is typed meanwhile
@@ -45,8 +45,7 @@ class View:
     def begin(self, status: str) -> None:
         """A turn begins."""
         with self._lock:
-            self._since, self._status, self._count = time.monotonic(), status, 0
-            self._is_stopping = False
+            self._since, self._status, self._count, self._is_stopping = time.monotonic(), status, 0, False
             self._calls.clear()
 
     def listen(self, event: events.Event) -> None:
@@ -124,7 +123,9 @@ class View:
                 if (call := self._calls.get(event.call_id)) is not None:
                     call.update(event)
             case events.ToolEnded():
-                self._ended(event)
+                if (call := self._calls.pop(event.call_id, None)) is not None:
+                    self._count += 1
+                    self.screen.print(*call.ended(event), below=self._lines())
             case events.Notice(text):
                 self._finish()
                 self._say(text, "yellow")
@@ -142,16 +143,6 @@ class View:
     def _keep_thought(self) -> None:
         if kept := self._thought.finish():
             self._say(kept, "dim italic")
-
-    def _ended(self, event: events.ToolEnded) -> None:
-        call = self._calls.pop(event.call_id, None)
-        if call is not None:
-            self._count += 1
-            self.screen.print(*call.ended(event), below=self._lines())
-
-    def _set(self, part: str) -> None:
-        """A part of the answer that is complete."""
-        self.screen.markdown(part, self._lines(), end="\n")
 
     def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:
@@ -301,8 +292,7 @@ class OpenChild:
             info = children[min(self._number, len(children)) - 1]
             head = f"▸ {visible(info.title) or info.id} · {self._number} of {len(children)}, Ctrl-O: next"
             messages = [stored.message for stored in self._store.messages(info.id)][-_CHILD_MESSAGES:]
-            self._found = [head, *list(_told(messages))[-most:]]
-            self._read_at = time.monotonic()
+            self._found, self._read_at = [head, *list(_told(messages))[-most:]], time.monotonic()
         return [Text(f"  {shortened(line, width - 3)}", "dim") for line in self._found]
 
     def _children(self) -> list[SessionInfo]:

@@ -16,10 +16,13 @@ Examples:
 Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
 """
 
+import contextlib
 import sys
+import threading
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
@@ -28,7 +31,7 @@ from ...config.store import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
 from .. import options
-from ..chat.chat import Chat, log_to
+from ..chat.chat import Chat
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
@@ -36,8 +39,8 @@ from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
 from ..folder_trust import ask_about_folder
 from ..options import argument, option
-from ..output import as_typed, emit, fitted, typed
-from ..runtime import open_runtime
+from ..output import as_typed, emit, fitted, typed, visible
+from ..runtime import log_as_notes, open_runtime
 
 
 def chat(
@@ -62,13 +65,9 @@ def chat(
         emit(_console())
     options.require_terminal("handrail ask")
     ask_about_folder(trust=trust_folder)
-    with_agent = {"model": model, "toolsets": toolset, "without": disable}
-    made = _made("yolo" if yolo else mode, with_agent)
-    try:
+    made = _made("yolo" if yolo else mode, {"model": model, "toolsets": toolset, "without": disable})
+    with contextlib.closing(made.store), contextlib.closing(made):
         code = _talk(made, LAST if goes_on else resume, message)
-    finally:
-        made.close()
-        made.store.close()
     raise typer.Exit(code)
 
 
@@ -78,7 +77,8 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
         leave_on_signals(made.pastes.close)
         made.open(resume)
         greet(made)
-        made.load_ahead()
+        if (load := getattr(made.agent.models[0], "load", None)) is not None:  # what the first question needs
+            threading.Thread(target=load, name="handrail-load").start()
         made.talk(message)
     except Leave as left:
         if made.was_used:
@@ -94,7 +94,7 @@ def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
     screen.code_theme = last_theme()
-    log_to(screen)
+    log_as_notes(lambda text: screen.print(Text(visible(text), "yellow")))
     app = open_runtime(hold=screen.held)
     own = own_commands(Library(app.config.skills), [name for each in COMMANDS for name in (each.name, *each.aliases)])
     made = Chat(app, screen, open_store(), [*COMMANDS, *own], **with_agent)
