@@ -79,21 +79,15 @@ def ask(
         ) as agent,
     ):
         reporter = Reporter(agent, stdout, events=events, quiet=quiet)
-        ended, ending = _turn(reporter, text, timeout)
+
+        def work(cancel: CancelToken) -> TurnEnded:
+            cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
+            return agent.run(text, reporter.listen)
+
+        done, ending = supervise(work, timeout=timeout)
+        ended = done or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned")
         reporter.answer(ended, as_json=as_json)
     raise typer.Exit(_code(ended, ending, reporter))
-
-
-def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnded, Ending]:
-    """How the turn ended, and what ended the wait for it."""
-    agent = reporter.agent
-
-    def work(cancel: CancelToken) -> TurnEnded:
-        cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
-        return agent.run(text, reporter.listen)
-
-    ended, ending = supervise(work, timeout=timeout)
-    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned"), ending
 
 
 def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
@@ -134,14 +128,15 @@ class Reporter:
         self._events, self._quiet = events, quiet
         self._began = time.monotonic()
         self._abouts: dict[str, str] = {}
-        self.calls = 0
-        self.denied = 0
+        self.calls = self.denied = 0
         self.lost: int | None = None  # the exit code, when the events can no longer be written
 
     def listen(self, event: Event) -> None:
         if self._events and self.lost is None:
+            session = {"session_id": self.agent.session_id} if isinstance(event, TurnEnded) else {}
+            view = {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}
             try:
-                emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
+                emit(json.dumps(view, ensure_ascii=False), self._stdout)
             except typer.Exit as left:  # raised here, it would end the agent's other work with a traceback
                 self.lost = left.exit_code
                 self.agent.interrupt("nobody reads its events any more")
@@ -151,7 +146,10 @@ class Reporter:
         elif isinstance(event, ToolEnded):
             self.calls += 1
             self.denied += event.error_type == "denied"
-            self._report(event)
+            about = self._abouts.pop(event.call_id, event.tool).rstrip()
+            line = f"{about} ({ran_and_waited(event.seconds, event.waited)})"
+            if not self._quiet and self.lost is None:
+                report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
         elif isinstance(event, Notice) and not self._quiet:
             note(event.text)
 
@@ -160,7 +158,11 @@ class Reporter:
         if self.lost is not None:
             raise typer.Exit(self.lost)
         if as_json and not self._events:
-            emit_json(self._summary(ended), self._stdout)
+            summary: JsonDict = {"answer": ended.answer, "end": ended.end.value, "reason": ended.reason}
+            summary |= {"session_id": self.agent.session_id, "model": self.agent.models[0].name}
+            summary |= {"calls": self.calls, "denied": self.denied, "model_calls": ended.model_calls}
+            summary |= {"usage": ended.usage._asdict(), "seconds": round(time.monotonic() - self._began, 3)}
+            emit_json(summary, self._stdout)
         elif not self._events and ended.answer and ended.end is End.ANSWERED:
             answer = ended.answer.rstrip("\n")
             emit(visible(answer) if self._stdout.isatty() else answer, self._stdout)
@@ -169,30 +171,3 @@ class Reporter:
         if not self._quiet:
             session = self.agent.session_id
             note(f"session {session}; continue with: {typed(f'ask --resume {session}')}")
-
-    def _report(self, event: ToolEnded) -> None:
-        if self._quiet or self.lost is not None:
-            return
-        about = self._abouts.pop(event.call_id, event.tool).rstrip()
-        line = f"{about} ({ran_and_waited(event.seconds, event.waited)})"
-        report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
-
-    def _summary(self, ended: TurnEnded) -> JsonDict:
-        return {
-            "answer": ended.answer,
-            "end": ended.end.value,
-            "reason": ended.reason,
-            "session_id": self.agent.session_id,
-            "model": self.agent.models[0].name,
-            "calls": self.calls,
-            "denied": self.denied,
-            "model_calls": ended.model_calls,
-            "usage": ended.usage._asdict(),
-            "seconds": round(time.monotonic() - self._began, 3),
-        }
-
-
-def event_view(event: Event, session_id: str) -> JsonDict:
-    """An event for programs: its name in words, then its fields."""
-    session = {"session_id": session_id} if isinstance(event, TurnEnded) else {}
-    return {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}

@@ -69,9 +69,8 @@ def verify(
     witnessed = options.text_of(witness).splitlines() if witness else []
     try:
         seals = [*map(json.loads, witnessed), *(kept.known_head() if kept is not None and file is None else ())]
-        found = check(
-            lines, public, witnessed=seals, authority=options.text_of(authority).encode() if authority else b""
-        )
+        trusted = options.text_of(authority).encode() if authority else b""
+        found = check(lines, public, witnessed=seals, authority=trusted)
     except ValueError as error:
         raise ToolFailed(str(error)) from None
     if as_json:

@@ -118,33 +118,29 @@ def _run(out: Path, as_json: bool) -> None:
     read_options(out)
     app = open_runtime(asks=False)
     build(app.config.model, providers=known_providers(app.plugins))  # fails here, not in every worker
-    batch = Batch(app, out)
+    batch, last = Batch(app, out), 0.0
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: batch.stop())
-    summary = batch.run(_Terminal().show)
+
+    def show_progress(progress: JsonDict) -> None:
+        """One line that is written over at a terminal, else a line now and then."""
+        nonlocal last
+        text = progress.get("problem") or _line(progress)
+        if sys.stderr.isatty():
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
+            sys.stderr.flush()
+        elif time.monotonic() - last > _LINE_SECONDS:
+            last = time.monotonic()
+            note(text)
+
+    summary = batch.run(show_progress)
     emit_either(summary, f"{_line(summary)}  {out / 'results.jsonl'}", as_json=as_json)
     if summary["state"] != "done":
         say(f"stopped; `handrail batch resume {out}` goes on")
         raise typer.Exit(ExitCode.INTERRUPTED)
     if summary["failed"]:
         raise typer.Exit(ExitCode.FAILED)
-
-
-class _Terminal:
-    """One line that is written over at a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
-
-    def show(self, progress: JsonDict) -> None:
-        text = progress.get("problem") or _line(progress)
-        if sys.stderr.isatty():
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-            sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
-            sys.stderr.flush()
-        elif time.monotonic() - self._last > _LINE_SECONDS:
-            self._last = time.monotonic()
-            note(text)
 
 
 def _line(found: JsonDict) -> str:

@@ -119,7 +119,8 @@ def _pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
     for name, value in result.items():
         if name in hidden:
             continue
-        if _is_block(name, value):
+        is_long = isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
+        if is_long or (isinstance(value, str) and (name in MAIN_FIELDS or "\n" in value)):
             lines += _block(name, value, colour=colour)
         else:
             facts.append(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
@@ -137,18 +138,14 @@ def _side_by_side(facts: list[str], width: int) -> list[str]:
     return lines
 
 
-def _is_block(name: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return name in MAIN_FIELDS or "\n" in value
-    return isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
-
-
 def _block(name: str, value: Any, *, colour: bool) -> list[str]:
     if isinstance(value, str):
         text = visible(value).rstrip("\n")
         lines = text.split("\n")
         return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
-    if isinstance(value, list) and all(_is_flat(item) for item in value):
+    cells = [cell for item in value for cell in (item.values() if isinstance(item, dict) else (item,))]
+    is_flat = not any(isinstance(cell, dict | list) for cell in cells)
+    if isinstance(value, list) and is_flat:
         return [visible(row_text(item)) for item in value]
     return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
 
@@ -156,12 +153,6 @@ def _block(name: str, value: Any, *, colour: bool) -> list[str]:
 def _diff_line(line: str, *, colour: bool) -> str:
     style = _DIFF_STYLES.get(line[:1])
     return paint(line, style, on=colour) if style else line
-
-
-def _is_flat(item: Any) -> bool:
-    return not isinstance(item, list) and (
-        not isinstance(item, dict) or not any(isinstance(value, dict | list) for value in item.values())
-    )
 
 
 def _part(part: JsonDict) -> str:
@@ -184,7 +175,10 @@ def read_arguments(items: list[str]) -> Any:
     Values stay text where they are text: the runtime fits them to the tool's schema. Raises InvalidArguments.
     """
     if items == ["-"] or (not items and not sys.stdin.isatty()):
-        return _from_stdin()
+        if not stdin_has_input():
+            say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
+        # As it is: the runtime parses and repairs what a model would send, and says what is wrong with it.
+        return options.text_of("-").strip() or "{}"
     arguments: dict[str, Any] = {}
     for item in items:
         key, value = _read_item(item)
@@ -206,13 +200,5 @@ def _read_item(item: str) -> tuple[str, Any]:
     try:
         return key, json.loads(value)
     except ValueError as error:
-        raise InvalidArguments(
-            f"{key}:= needs JSON, and this is not: {error}; for plain text write {key}=..."
-        ) from None
-
-
-def _from_stdin() -> str:
-    """The text as it is: the runtime parses and repairs what a model would send, and says what is wrong with it."""
-    if not stdin_has_input():
-        say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
-    return options.text_of("-").strip() or "{}"
+        how = f"for plain text write {key}=..."
+        raise InvalidArguments(f"{key}:= needs JSON, and this is not: {error}; {how}") from None

@@ -19,7 +19,7 @@ from ...effects.calls import folder_here
 from .. import options
 from ..call_text import counted
 from ..options import option
-from ..output import emit_either, emit_listing
+from ..output import emit_either, emit_table
 from ..runtime import open_runtime
 from .effects import call_row
 
@@ -44,7 +44,7 @@ def calls(
     empty = f"No call {where} has changed anything yet{more}. {example}"
     views = [call_view(record, effects.keep_days) for record in found]
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
-    emit_listing(views, ("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, as_json=as_json, wide=2, empty=empty)
+    emit_table(("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, views, as_json=as_json, wide=2, empty=empty)
 
 
 @cli.command()

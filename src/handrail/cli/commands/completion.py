@@ -18,7 +18,5 @@ from ..options import argument
 from ..output import emit
 
 
-def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], argument("SHELL", "bash, zsh or fish.")],
-) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], argument("SHELL", "bash, zsh or fish.")]) -> None:
     emit(Path(__file__).parents[1].joinpath(f"completion.{shell}").read_text("utf-8"), end="")

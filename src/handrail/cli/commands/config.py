@@ -45,13 +45,11 @@ from ...settings.schema import Config, json_schema
 from ...types import JsonDict
 from .. import options
 from ..options import argument, option
-from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
+from ..output import ExitCode, emit, emit_either, emit_table, say, visible
 from ..runtime import confirmed_by_hand
 
-Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=options.setting_names)]
-
-
 cli = options.new_cli()
+Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=options.setting_names)]
 
 
 @cli.command()
@@ -175,8 +173,7 @@ def _waiting() -> Iterator[_File]:
     files, known = file_digests(hook_files(wanted, own.parent)), confirmed.files(own)
     pinned = [f"the hook's file {path} has changed" for path in files if known.get(path, files[path]) != files[path]]
     yield _File(own, wanted, files, [*held_back(confirmed.config(own) or wanted, wanted)[1], *pinned])
-    project = project or confirmed.policy_above()
-    if project is not None:
+    if (project := project or confirmed.policy_above()) is not None:
         wanted = project_settings(project)
         yield _File(project, wanted, {}, [*held_back(confirmed.config(project) or wanted, wanted)[1]])
 
@@ -194,7 +191,7 @@ def show(as_json: options.Json = False) -> None:
     for key, value in _flat(settings):
         source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
         rows.append((key, json.dumps(value, ensure_ascii=False), source))
-    emit_listing(settings, ("SETTING", "VALUE", "FROM"), rows, as_json=as_json, wide=1)
+    emit_table(("SETTING", "VALUE", "FROM"), rows, settings, as_json=as_json, wide=1)
 
 
 def _say_what_holds(key: str, done: str) -> None:
@@ -210,8 +207,7 @@ def effective_config() -> JsonDict:
 
 def effective(key: str) -> Any:
     """The value that holds for a key. Raises ConfigError for one that does not exist."""
-    value: Any = effective_config()
-    fallback = ConfigFile().get(key)
+    value, fallback = effective_config(), ConfigFile().get(key)
     for step in key.split("."):
         if step not in value:
             return fallback
@@ -262,8 +258,14 @@ def _comment(text: str, *, indent: int) -> list[str]:
 
 def _edited(copy: Path, path: Path) -> str:
     """The text when the editor was left with a valid one."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     while True:
-        _open_editor(copy)
+        try:
+            code = subprocess.run([*shlex.split(command), str(copy)], check=False).returncode
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot start the editor {command!r}: {error}; set $VISUAL or $EDITOR") from None
+        if code != 0:
+            raise ConfigError(f"the editor {command!r} ended with exit code {code}; nothing was changed")
         text = read_text(copy) or ""
         try:
             checked(parse(text, path=str(path)))
@@ -272,16 +274,6 @@ def _edited(copy: Path, path: Path) -> str:
                 raise ConfigError(f"{error}\nhandrail: nothing was changed; {_kept(text)}") from None
         else:
             return text
-
-
-def _open_editor(file: Path) -> None:
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        code = subprocess.run([*shlex.split(command), str(file)], check=False).returncode
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot start the editor {command!r}: {error}; set $VISUAL or $EDITOR") from None
-    if code != 0:
-        raise ConfigError(f"the editor {command!r} ended with exit code {code}; nothing was changed")
 
 
 def _wants_to_go_on(error: ConfigError) -> bool:

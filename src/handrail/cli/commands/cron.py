@@ -19,7 +19,6 @@ from typing import Annotated
 import typer
 
 from ...config.store import load_config
-from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.loop import Runner, Scheduler
@@ -29,7 +28,7 @@ from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, sched
 from ...types import CancelToken, JsonDict
 from .. import options
 from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, note, say, visible
 from ..runtime import handling, open_runtime
 from .call import read_arguments
 
@@ -42,9 +41,7 @@ Count = Annotated[int, option("--count N", "How many times to show.", min=1, max
 
 
 @cli.command()
-def run(
-    once: Annotated[bool, option("--once", "Run what is due now and exit, for a system timer.")] = False,
-) -> None:
+def run(once: Annotated[bool, option("--once", "Run what is due now and exit, for a system timer.")] = False) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
     There is one scheduler at a time. Nobody is asked while a job runs: what would need approval is denied, unless
@@ -53,14 +50,13 @@ def run(
     Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
     app, stop = open_runtime(), CancelToken()
-
-    def end(*_: object) -> None:
-        """Told to end, the scheduler ends what runs first."""
-        stop.cancel("the scheduler was stopped")
-
+    # Told to end, the scheduler ends what runs first.
+    ends = handling(lambda *_: stop.cancel("the scheduler was stopped"), signal.SIGINT, signal.SIGTERM)
     try:
-        with as_scheduler(), closing(open_jobs(app.config)) as jobs, handling(end, signal.SIGINT, signal.SIGTERM):
-            scheduler = Scheduler(jobs, Runner(app), app.config.schedule, on_event=_noted)
+        with as_scheduler(), closing(open_jobs(app.config)) as jobs, ends:
+            scheduler = Scheduler(
+                jobs, Runner(app), app.config.schedule, on_event=lambda line: note(f"{time.strftime('%F %T')} {line}")
+            )
             if once:
                 scheduler.run_once(stop)
             else:
@@ -100,8 +96,11 @@ def add(
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
     app = open_runtime()
     registry = app.runtime.registry
+    arguments: JsonDict = read_arguments(arg) if tool and arg else {}
+    if (entry := registry.get_entry(tool)) is not None:  # text where it is text, fitted to what the tool takes
+        arguments = prepare(entry.contract, arguments)
     given: JsonDict = {"schedule": schedule, "prompt": prompt or None, "name": name, "timezone": timezone}
-    given |= {"tool": tool or None, "arguments": _arguments(registry, tool, arg or []) if tool else None}
+    given |= {"tool": tool or None, "arguments": arguments if tool else None}
     given |= {"toolsets": toolset, "deliver": deliver, "missed": missed, "repeat": repeat, "timeout": timeout}
     job = planned(given, registry, None, config=app.config, cwd=os.getcwd(), tools_of=app.toolsets.select)
     _print(save(job, app.config), as_json=as_json)
@@ -123,7 +122,7 @@ def list_jobs(as_json: options.Json = False) -> None:
     empty = "No jobs. `handrail cron add '0 9 * * *' 'what to do'` adds one for every morning at nine."
     headers = ("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME")
     views = [described(job, runs) for job, runs in found]
-    emit_listing(views, headers, rows, as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, rows, views, as_json=as_json, wide=5, empty=empty)
     if rows and not as_json and not scheduler_pid():
         say(as_typed(_NO_SCHEDULER))
 
@@ -180,13 +179,6 @@ def _opened(job: str) -> Iterator[tuple[JobStore, Job]]:
         yield jobs, jobs.get(job)
 
 
-def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
-    """As for `handrail call`: text where it is text, fitted to what the tool takes."""
-    given: JsonDict = read_arguments(items) if items else {}
-    entry = registry.get_entry(tool)
-    return given if entry is None else prepare(entry.contract, given)
-
-
 def _change(name: str, action: str) -> None:
     with _opened(name) as (jobs, found):
         changed = change(found, action, time.time())
@@ -198,7 +190,3 @@ def _print(job: Job, *, as_json: bool) -> None:
     about = described(job)
     following = f", next {about['next_run']}" if "next_run" in about else ""
     emit_either(about, f"{job.id} {about['state']}{following}", as_json=as_json)
-
-
-def _noted(line: str) -> None:
-    note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")

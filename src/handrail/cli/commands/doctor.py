@@ -134,7 +134,11 @@ def examine() -> Iterator[Finding]:
     yield _effects(config)
     yield _model(config, plugins)
     yield from _mcp_servers(config)
-    yield _ripgrep()
+    if (ripgrep := shutil.which("rg")) is None:
+        fix = "install ripgrep; until then files are searched in Python"
+        yield Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
+    else:
+        yield Finding("ripgrep", Health.OK, ripgrep)
 
 
 def _config() -> tuple[Config, Finding]:
@@ -247,11 +251,13 @@ def _model(config: Config, plugins: Plugins | None) -> Finding:
 
 def _gate(config: Config, plugins: Plugins | None) -> Finding:
     """Whether what is dangerous would be asked, and who would answer."""
-    settings = config.approvals
+    settings, store, waiting = config.approvals, state_dir() / STORE_NAME, 0
     try:
         Settings(path=config_path()).policy()
         configured_approver(config, plugins)
-        waiting = _waiting(state_dir() / STORE_NAME)
+        if store.exists():
+            with contextlib.closing(ApprovalStore(store)) as opened:
+                waiting = len(opened.pending())
     except HandrailError as error:
         fix = "correct it; until then nothing that passes the gate runs"
         return Finding("approvals", Health.BROKEN, str(error), fix)
@@ -281,13 +287,6 @@ def _effects(config: Config) -> Finding:
     return Finding("undo", Health.MISSING, f"what commands change is not watched: {reason}; {counts}", fix)
 
 
-def _waiting(store: Path) -> int:
-    if not store.exists():
-        return 0
-    with contextlib.closing(ApprovalStore(store)) as opened:
-        return len(opened.pending())
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     logging.disable(logging.WARNING)
@@ -295,11 +294,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _ripgrep() -> Finding:
-    path = shutil.which("rg")
-    if path is None:
-        fix = "install ripgrep; until then files are searched in Python"
-        return Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
-    return Finding("ripgrep", Health.OK, path)

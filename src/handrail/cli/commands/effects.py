@@ -42,15 +42,6 @@ def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -
     emit_json(told) if as_json else _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
 
 
-def counts_text(record: CallRecord) -> str:
-    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _WORDS.items() if record.counts.get(kind)]
-    if record.hosts:
-        counts.append(counted(record.hosts, "host") + " contacted")
-    if record.coverage != "full":
-        counts.append(f"watched: {record.coverage}")
-    return ", ".join(counts) or "nothing changed"
-
-
 def state_text(record: CallRecord, keep_days: float) -> str:
     if record.outcome:
         return record.outcome
@@ -67,8 +58,11 @@ def state_text(record: CallRecord, keep_days: float) -> str:
 
 
 def call_row(record: CallRecord, keep_days: float) -> list[str]:
-    head = shortened(" ".join(record.head.split()), _MAX_HEAD)
-    return [str(record.number), record.tool, visible(head), counts_text(record), state_text(record, keep_days)]
+    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _WORDS.items() if record.counts.get(kind)]
+    counts += [f"{counted(record.hosts, 'host')} contacted"] if record.hosts else []
+    counts += [f"watched: {record.coverage}"] if record.coverage != "full" else []
+    head, effect = shortened(" ".join(record.head.split()), _MAX_HEAD), ", ".join(counts) or "nothing changed"
+    return [str(record.number), record.tool, visible(head), effect, state_text(record, keep_days)]
 
 
 def _show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:

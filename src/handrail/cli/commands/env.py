@@ -27,7 +27,7 @@ from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
 from .. import options
 from ..options import argument, option
-from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
+from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, argument("NAME", "An environment: local, docker, docker:python:3.12, …")]
@@ -51,7 +51,7 @@ def list_environments(as_json: options.Json = False) -> None:
     for row in listed:
         status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
         rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(as_typed(status))))
-    emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
+    emit_table(("ENVIRONMENT", "STATUS"), rows, listed, as_json=as_json, wide=1)
 
 
 @cli.command()
@@ -89,7 +89,20 @@ def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> Non
 
     Exit codes: 0 nothing is left to remove; 1 something is: with --dry-run, or because it could not be removed.
     """
-    found, problems = remove_leftovers(open_runtime(), dry_run=dry_run)
+    app, found, problems = open_runtime(), list[str](), list[str]()
+    backends = app.environments.backends
+    for name in backends.names():
+        try:
+            found += backends.get(name).prune(dry_run)
+        except (HandrailError, OSError) as error:  # the others may still be in order
+            problems.append(f"{name}: {error}")
+    found += prune_expired(app.processes, dry_run=dry_run)
+    found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
+    found += prune_browsers(dry_run=dry_run)
+    for folder in left_folders():
+        found.append(f"a temporary folder of a process that was killed, {folder}")
+        if not dry_run:
+            shutil.rmtree(folder, ignore_errors=True)
     if as_json:
         emit_json({"found": found, "problems": problems})
     else:
@@ -110,26 +123,6 @@ def _described(app: Handrail, name: str) -> JsonDict:
     except HandrailError as error:
         reason, fix = str(error), ""
     return {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
-
-
-def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
-    """What was found, and what went wrong: one line each."""
-    found: list[str] = []
-    problems: list[str] = []
-    backends = app.environments.backends
-    for name in backends.names():
-        try:
-            found += backends.get(name).prune(dry_run)
-        except (HandrailError, OSError) as error:  # the others may still be in order
-            problems.append(f"{name}: {error}")
-    found += prune_expired(app.processes, dry_run=dry_run)
-    found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
-    found += prune_browsers(dry_run=dry_run)
-    for folder in left_folders():
-        found.append(f"a temporary folder of a process that was killed, {folder}")
-        if not dry_run:
-            shutil.rmtree(folder, ignore_errors=True)
-    return found, problems
 
 
 class Checked(NamedTuple):
@@ -153,9 +146,14 @@ def checks(make: Callable[[], Environment], *, full: bool) -> Iterator[Checked]:
     left out; after it could not be started there is nothing more to try."""
     from ...testing.environment_conformance import Conformance, Verdict, environment_checks
 
-    started = _started(make)
-    yield started
-    if started.problem:
+    began, problem = time.perf_counter(), ""
+    try:
+        with contextlib.closing(make()) as environment:
+            environment.start()
+    except (HandrailError, OSError) as error:
+        problem = str(error)
+    yield Checked("It starts.", problem, time.perf_counter() - began)
+    if problem:
         return
     with Conformance(make) as subject:
         for one in environment_checks():
@@ -163,13 +161,3 @@ def checks(make: Callable[[], Environment], *, full: bool) -> Iterator[Checked]:
                 [outcome] = subject.run([one]).outcomes
                 if outcome.verdict is not Verdict.DOES_NOT_APPLY:
                     yield Checked(one.sentence, outcome.message, outcome.seconds)
-
-
-def _started(make: Callable[[], Environment]) -> Checked:
-    began, problem = time.perf_counter(), ""
-    try:
-        with contextlib.closing(make()) as environment:
-            environment.start()
-    except (HandrailError, OSError) as error:
-        problem = str(error)
-    return Checked("It starts.", problem, time.perf_counter() - began)

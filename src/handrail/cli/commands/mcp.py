@@ -33,7 +33,7 @@ from ...settings.services import McpServerConfig
 from .. import options
 from ..call_text import counted
 from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def list_servers(as_json: options.Json = False, offline: Offline = False) -> Non
     for each in servers:
         target = each.settings.url or " ".join((each.settings.command, *each.settings.args))
         rows.append((each.name, each.way, mask_secrets(target), states[each.name]))
-    emit_listing(views, ("SERVER", "WAY", "WHERE", "STATE"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("SERVER", "WAY", "WHERE", "STATE"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
@@ -159,7 +159,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
     ]
     texts = [_shown_text(each, each.name in doubts) for each in listed]
     rows = [(view["name"], view["problem"] or "ok", text) for view, text in zip(views, texts, strict=True)]
-    emit_listing(views, ("TOOL", "STATE", "WHAT IT SAYS"), rows, as_json=as_json, wide=2)
+    emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, views, as_json=as_json, wide=2)
 
 
 @cli.command()

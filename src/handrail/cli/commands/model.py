@@ -22,7 +22,7 @@ from ...errors import ModelError
 from ...settings.schema import Config
 from .. import options
 from ..options import argument
-from ..output import ExitCode, emit_either, emit_listing, say, visible
+from ..output import ExitCode, emit_either, emit_table, say, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -58,7 +58,7 @@ def list_models(as_json: options.Json = False) -> None:
     facts = ("name", "where", "what")
     table = [["*" if row["chosen"] else "", *(visible(str(row[key])) for key in facts)] for row in rows]
     if rows or as_json:
-        emit_listing(rows, ("", "MODEL", "WHERE", "SERVER"), table, as_json=as_json)
+        emit_table(("", "MODEL", "WHERE", "SERVER"), table, rows, as_json=as_json)
     if problem:
         say(problem)
     elif not rows:

@@ -17,7 +17,7 @@ from ...config.paths import state_dir
 from ...serve.gateway.store import STORE_NAME, GatewayStore
 from .. import options
 from ..options import argument
-from ..output import emit, emit_listing, refuse, say
+from ..output import emit, emit_table, refuse, say
 
 cli = options.new_cli()
 
@@ -35,7 +35,7 @@ def list_people(as_json: options.Json = False) -> None:
     """List the people who may use the agent."""
     found = _store().people()
     rows, empty = [each[:2] for each in found], "Nobody is paired. `handrail pair` shows a code to send."
-    emit_listing([each._asdict() for each in found], ("ACCOUNT", "PERSON"), rows, as_json=as_json, wide=1, empty=empty)
+    emit_table(("ACCOUNT", "PERSON"), rows, [each._asdict() for each in found], as_json=as_json, wide=1, empty=empty)
 
 
 @cli.command()

@@ -20,7 +20,7 @@ from ...plugins.plugin_files import write_template
 from ...types import JsonDict
 from .. import options
 from ..options import argument, option
-from ..output import emit, emit_json, emit_listing, refuse
+from ..output import emit, emit_json, emit_table, refuse
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -38,7 +38,7 @@ def list_plugins(as_json: options.Json = False) -> None:
     """
     views, empty = [*map(_as_json, _found())], "No plugins. `handrail plugins new NAME` writes one to start from."
     rows = [(each["name"], each["from"], each["state"], each["reason"] or each["description"]) for each in views]
-    emit_listing(views, ("PLUGIN", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("PLUGIN", "FROM", "STATE", "ABOUT"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()

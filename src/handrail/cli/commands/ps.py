@@ -29,7 +29,7 @@ from ...types import JsonDict
 from .. import options
 from ..call_text import age
 from ..options import argument, option
-from ..output import ExitCode, emit, emit_bytes, emit_listing, say, visible
+from ..output import ExitCode, emit, emit_bytes, emit_table, say, visible
 from ..runtime import open_runtime
 
 Ids = Annotated[list[str] | None, argument("ID...", "Processes, as `handrail ps` names them.")]
@@ -51,7 +51,7 @@ def ps(
     names = ("ID", *(column.upper() for column in columns[1:]))
     more = "." if everything else " run. `handrail ps --all` shows those that have ended."
     shown = [[visible(str(row[column])) for column in columns] for row in rows]
-    emit_listing(rows, names, shown, as_json=as_json, wide=6, empty=f"No background processes{more}")
+    emit_table(names, shown, rows, as_json=as_json, wide=6, empty=f"No background processes{more}")
 
 
 @cli.command()

@@ -30,7 +30,7 @@ from .. import options
 from ..call_text import when
 from ..folder_trust import ask_about_folder
 from ..options import argument, option
-from ..output import as_typed, emit, emit_listing, fitted, note, refuse, say
+from ..output import as_typed, emit, emit_table, fitted, note, refuse, say
 from ..runtime import ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def list_tokens(as_json: options.Json = False) -> None:
     found = _keys().tokens()
     views, rows = [*map(_view, found)], [(each.name, each.role.word) for each in found]
     empty = f"There are no tokens. {_NEW_TOKEN} makes one."
-    emit_listing(views, ("NAME", "ROLE"), rows, as_json=as_json, wide=0, empty=empty)
+    emit_table(("NAME", "ROLE"), rows, views, as_json=as_json, wide=0, empty=empty)
 
 
 @tokens.command("revoke")
@@ -139,13 +139,11 @@ def list_logins(as_json: options.Json = False) -> None:
     rows = [(each.id, each.name, each.role.word, when(each.used), each.address, visible(each.agent)) for each in found]
     headers = ("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER")
     empty = "No browser is logged in. `handrail serve` prints a link that logs one in."
-    emit_listing([*map(_view, found)], headers, rows, as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, rows, [*map(_view, found)], as_json=as_json, wide=5, empty=empty)
 
 
 @logins.command("end")
-def end_login(
-    login: Annotated[str, argument("ID", "As `handrail serve login list` shows it.")],
-) -> None:
+def end_login(login: Annotated[str, argument("ID", "As `handrail serve login list` shows it.")]) -> None:
     """Log a browser out.
 
     \b

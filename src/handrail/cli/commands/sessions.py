@@ -25,7 +25,7 @@ from ...types import JsonDict
 from .. import options
 from ..call_text import calls_of, shortened, when
 from ..options import argument, option
-from ..output import ExitCode, emit_either, emit_listing, emit_to, say, visible
+from ..output import ExitCode, emit_either, emit_table, emit_to, say, visible
 
 cli = options.new_cli()
 LAST = "last"
@@ -61,7 +61,7 @@ def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_js
     headers = ("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT")
     empty = f"No sessions{' in this folder' if in_this_folder else ''} yet. `handrail chat` starts one."
     views, rows = map(session_view, found), map(session_row, found)
-    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, [*rows], [*views], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()

@@ -16,7 +16,7 @@ from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, rea
 from ...types import JsonDict
 from .. import options
 from ..options import argument, option
-from ..output import ExitCode, emit, emit_listing, refuse, visible
+from ..output import ExitCode, emit, emit_table, refuse, visible
 from ..runtime import open_runtime
 
 cli = options.new_cli()
@@ -35,7 +35,7 @@ def list_skills(as_json: options.Json = False) -> None:
     rows = [
         (each["name"], each["from"], each["state"], visible(each["reason"] or each["description"])) for each in views
     ]
-    emit_listing(views, ("SKILL", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("SKILL", "FROM", "STATE", "ABOUT"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()

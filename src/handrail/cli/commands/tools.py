@@ -16,7 +16,7 @@ from ...app import Handrail
 from ...types import JsonDict, Unavailable
 from .. import options
 from ..call_text import shortened
-from ..output import as_typed, colours, emit_listing, emit_table, note, paint, visible
+from ..output import as_typed, colours, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
 _NOTHING = Unavailable("")
@@ -35,7 +35,7 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
         _emit_sets(listed)
     else:
         rows = [*map(_row, listed)]
-        emit_listing(listed, ("TOOLSET", "TOOL", "STATUS"), rows, as_json=as_json, wide=2, empty=_EMPTY)
+        emit_table(("TOOLSET", "TOOL", "STATUS"), rows, listed, as_json=as_json, wide=2, empty=_EMPTY)
 
 
 def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:

@@ -14,7 +14,7 @@ from typing import Annotated
 from ...types import JsonDict
 from .. import options
 from ..options import option
-from ..output import emit, emit_json, emit_listing, say
+from ..output import emit, emit_json, emit_table, say
 from ..runtime import open_runtime
 
 _SURFACES = "handrail-"
@@ -30,7 +30,7 @@ def toolsets(name: options.ToolsetName = None, everything: Everything = False, a
     listed = [known.info(each) for each in known.names()]
     shown = [info for info in listed if everything or not info["name"].startswith(_SURFACES)]
     rows = [(info["name"], str(len(info["tools"])), info["description"]) for info in shown]
-    emit_listing(listed, ("TOOLSET", "TOOLS", "WHAT FOR"), rows, as_json=as_json, wide=2)
+    emit_table(("TOOLSET", "TOOLS", "WHAT FOR"), rows, listed, as_json=as_json, wide=2)
     if len(shown) < len(listed) and not as_json:
         say(f"{len(listed) - len(shown)} more say what a surface or chat platform offers; `handrail toolsets --all`")
 
