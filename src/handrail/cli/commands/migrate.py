@@ -151,12 +151,8 @@ def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
         else:
             yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
     for section, inner_names in left.items():
-        listing = ", ".join(filter(None, inner_names))
-        yield Item(
-            section,
-            LEFT_OUT,
-            ": ".join(filter(None, (listing, _THEIRS["left_out"].get(section, "there is nothing like it here")))),
-        )
+        why = _THEIRS["left_out"].get(section, "there is nothing like it here")
+        yield Item(section, LEFT_OUT, ": ".join(filter(None, (", ".join(filter(None, inner_names)), why))))
     names: set[str] = set()
     for here, item in listed:
         is_second = here in names and item.take is not None
@@ -269,12 +265,10 @@ def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
     ours: JsonDict = {}
     lost = ["ssl_verify: false"] if given.get("ssl_verify") is False else []
     for key, value in _flat(given, whole=("env", "headers")).items():
-        known = _TABLE.get(f"mcp_servers.{key}")
+        known, is_usual = _TABLE.get(f"mcp_servers.{key}"), key.startswith("tools.") and value is True
         if known is not None and value is not None:
             ours[known] = _typed(known, value)
-        elif (
-            known is None and key not in _THEIRS["servers_anyway"] and not (key.startswith("tools.") and value is True)
-        ):
+        elif known is None and key not in _THEIRS["servers_anyway"] and not is_usual:
             lost.append(key)
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
     if isinstance(given.get("ssl_verify"), str):
@@ -362,9 +356,8 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
 def _plugins(folder: Path, theirs: JsonDict, app: Handrail) -> Iterator[Item]:
     """Those that are switched on there, which is all of them in versions without a choice."""
     settings, file = _mapping(theirs.get("plugins")), ConfigFile()
-    then = (
-        "; then add its toolset to tools.enabled_toolsets" if _choice(theirs)[1] else ""
-    )  # there, it is offered anyway
+    # There, it is offered anyway.
+    then = "; then add its toolset to tools.enabled_toolsets" if _choice(theirs)[1] else ""
     chosen, off, entries = (settings.pop(key, None) for key in ("enabled", "disabled", "entries"))
     top = folder / "plugins"
     places = [file.parent for depth in ("*", "*/*") for file in top.glob(f"{depth}/plugin.yaml")]

@@ -19,7 +19,6 @@ from ...agent.models.base import CallPiece, StreamingModel, TextPiece
 from ...base.workers import run_async
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...settings.schema import Config
 from .. import options
 from ..options import argument
 from ..output import ExitCode, emit_either, emit_table, say, visible
@@ -47,16 +46,20 @@ def list_models(as_json: options.Json = False) -> None:
         for server in selection.local_servers()
         for name in server.models
     ]
-    problem = ""
+    problem, place = "", selection.provider_of(app.config.model, providers=providers)
     try:
-        rows = [*_of_provider(app.config, providers), *rows]
+        if place.name or place.base_url or key_of(place.key_variable):  # else none is configured, which is no fault
+            names = run_async(selection.models_at(place, app.config.model, providers))
+            where = selection.location_of(place, providers)
+            rows[:0] = [{"name": name, "where": where, "what": place.provider} for name in names]
     except ModelError as error:
         problem = str(error)
     for row in rows:
         here = (row["name"], row["where"])
         row["chosen"] = chosen is not None and here == (chosen.name, selection.location_of(chosen, providers))
-    facts = ("name", "where", "what")
-    table = [["*" if row["chosen"] else "", *(visible(str(row[key])) for key in facts)] for row in rows]
+    table = [
+        ["*" * bool(row["chosen"]), *(visible(str(row[key])) for key in ("name", "where", "what"))] for row in rows
+    ]
     if rows or as_json:
         emit_table(("", "MODEL", "WHERE", "SERVER"), table, rows, as_json=as_json)
     if problem:
@@ -84,17 +87,6 @@ def try_model(name: Name = None, as_json: options.Json = False) -> None:
     text += f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s\n"
     useless = "– did not make the tool call that it was asked for: it will probably not work as an agent"
     emit_either(value, text + ("✓ calls tools" if trial.calls_tools else useless), as_json=as_json)
-
-
-def _of_provider(config: Config, providers: selection.Providers) -> list[dict[str, object]]:
-    """Nothing when no provider is configured: that is not a fault."""
-    choice = selection.provider_of(config.model, providers=providers)
-    if not (choice.name or choice.base_url or key_of(choice.key_variable)):
-        return []
-    names = run_async(selection.models_at(choice, config.model, providers))
-    return [
-        {"name": name, "where": selection.location_of(choice, providers), "what": choice.provider} for name in names
-    ]
 
 
 _TOOL = {

@@ -24,7 +24,6 @@ from ...environments.protection import JOBS_FOLDER
 from ...environments.shell_host import jobs
 from ...errors import ToolError
 from ...processes.tracked import State, Status, TrackedProcess
-from ...store.processes import ProcessRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import age
@@ -35,6 +34,7 @@ from ..runtime import open_runtime
 Ids = Annotated[list[str] | None, argument("ID...", "Processes, as `handrail ps` names them.")]
 Id = Annotated[str, argument("ID", "A process, as `handrail ps` names it.")]
 cli = options.new_cli()
+_PIECE_BYTES, _POLL_SECONDS = 1 << 20, 60.0
 Everything = Annotated[bool, option("--all", "Include processes that have ended.")]
 KillEverything = Annotated[bool, option("--all", "All that run, of every task.")]
 
@@ -86,58 +86,9 @@ def log(
     Examples:
       handrail ps log proc_1a2b3c4d | tail
     """
-    print_log(open_runtime().processes.get(id), follow=follow)
-
-
-def _end(one: TrackedProcess) -> str | None:
-    """What went wrong, if something did."""
-    try:
-        one.kill()
-    except (ToolError, OSError) as error:
-        return f"{one.id} could not be ended: {error}"
-    status = one.status()
-    if status.state in (State.RUNNING, State.UNREACHABLE):
-        return f"{one.id} {status}"
-    emit(f"{one.id} {status}")
-    return None
-
-
-def _pid_here(record: ProcessRecord) -> int:
-    """What a person can use: the commands of an agent may have process numbers of their own."""
-    with contextlib.suppress(OSError):
-        return jobs.pid_outside(str(state_dir() / JOBS_FOLDER / record.process_id)) or record.pid
-    return record.pid
-
-
-def _described(one: TrackedProcess, status: Status) -> JsonDict:
-    record = one.record
-    until = time.time() if status.ended_at is None else status.ended_at
-    seconds = max(0.0, until - record.started_at)
-    state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
-    return {
-        "session_id": record.id,
-        "task": record.task_id,
-        "environment": record.environment,
-        "status": state,
-        "exit_code": status.exit_code,
-        "reason": status.reason,
-        "pid": _pid_here(record),
-        "pty": record.has_pty,
-        "started_at": record.started_at,
-        "seconds": round(seconds, 1),
-        "age": age(seconds),
-        "command": record.command,
-    }
-
-
-_PIECE_BYTES = 1 << 20
-_POLL_SECONDS = 60.0
-
-
-def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
-    """Byte for byte into a file or a pipe; a terminal gets only text, without control sequences."""
+    tracked, offset = open_runtime().processes.get(id), 0
+    # Byte for byte into a file or a pipe; a terminal gets only text, without control sequences.
     cleaner = TextCleaner() if sys.stdout.isatty() else None
-    offset = 0
     while True:
         piece = tracked.use(
             lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called immediately
@@ -153,3 +104,39 @@ def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
             break
     if cleaner is not None:
         emit(cleaner.finish(), end="")
+
+
+def _end(one: TrackedProcess) -> str | None:
+    """What went wrong, if something did."""
+    try:
+        one.kill()
+    except (ToolError, OSError) as error:
+        return f"{one.id} could not be ended: {error}"
+    status = one.status()
+    if status.state in (State.RUNNING, State.UNREACHABLE):
+        return f"{one.id} {status}"
+    emit(f"{one.id} {status}")
+    return None
+
+
+def _described(one: TrackedProcess, status: Status) -> JsonDict:
+    record, pid = one.record, one.record.pid
+    with contextlib.suppress(OSError):  # the commands of an agent may have process numbers of their own
+        pid = jobs.pid_outside(str(state_dir() / JOBS_FOLDER / record.process_id)) or pid
+    until = time.time() if status.ended_at is None else status.ended_at
+    seconds = max(0.0, until - record.started_at)
+    state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
+    return {
+        "session_id": record.id,
+        "task": record.task_id,
+        "environment": record.environment,
+        "status": state,
+        "exit_code": status.exit_code,
+        "reason": status.reason,
+        "pid": pid,
+        "pty": record.has_pty,
+        "started_at": record.started_at,
+        "seconds": round(seconds, 1),
+        "age": age(seconds),
+        "command": record.command,
+    }

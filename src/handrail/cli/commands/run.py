@@ -145,9 +145,8 @@ def _grouped(values: list[tuple[str, Any]]) -> list[list[Any]]:
                 batches.append(calls)
             in_row = is_call
     if not batches:
-        raise InvalidArguments(
-            "there are no tool calls in this; give a message with tool_calls, a list of calls, or one call per line"
-        )
+        how = "give a message with tool_calls, a list of calls, or one call per line"
+        raise InvalidArguments(f"there are no tool calls in this; {how}")
     return batches
 
 
@@ -171,7 +170,6 @@ def _calls_of(place: str, item: Any) -> list[Any]:
     except InvalidArguments:
         if isinstance(item, dict) and ("role" in item or "content" in item):
             return []
-        shown = json.dumps(item, ensure_ascii=False)
-        raise InvalidArguments(
-            f"{place}this is neither a message nor a tool call: {shown if len(shown) < 80 else shown[:79] + '…'}"
-        ) from None
+        whole = json.dumps(item, ensure_ascii=False)
+        shown = whole if len(whole) < 80 else f"{whole[:79]}…"
+        raise InvalidArguments(f"{place}this is neither a message nor a tool call: {shown}") from None

@@ -22,10 +22,9 @@ from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...model_tools import default, reset
 from ...platforms.table import accounts
-from ...serve.server import parse_address
+from ...serve import server as running
 from ...serve.shared_state import CONSOLE, Served
-from ...serve.tokens import STORE_NAME, Keys, Login, Role, StoredToken
-from ...types import JsonDict
+from ...serve.tokens import STORE_NAME, Keys, Role, view_of
 from .. import options
 from ..call_text import when
 from ..folder_trust import ask_about_folder
@@ -58,14 +57,12 @@ def run(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    from ...serve import server as running
-
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ConfigError("the server needs more packages: pip install 'handrail[serve]'")
     log_as_notes()
     ask_about_plugins()
     ask_about_folder(trust=trust_folder)
-    address = parse_address(http)
+    address = running.parse_address(http)
     token = running.given_token(descriptor=token_fd)
     served, is_new = Served(default(), token=token), True
     accounts(served.app.config.gateway.accounts)  # reports what is wrong with them before anything starts
@@ -81,15 +78,15 @@ def run(
 
     with running.as_the_server(address) as (door, address):
         try:
-            _greet(running.first_link(served, address) if sys.stdout.isatty() else "", address.url)
+            _greet(served, address.url)
             running.keep_serving(make, door, with_jobs=not no_cron)
         finally:
             note(("\n" if sys.stderr.isatty() else "") + "The server has stopped. Goodbye.")  # below the ^C
 
 
-def _greet(link: str, url: str) -> None:
-    if link:
-        emit(f"Open {link}")
+def _greet(served: Served, url: str) -> None:
+    if sys.stdout.isatty():
+        emit(f"Open {url}/login?code={served.keys.new_link(served.keys.operator)}")
         text = f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."
         emit(fitted(as_typed(text)))
     else:  # from a log, whoever reads that could log in
@@ -119,7 +116,7 @@ def new_token(
 def list_tokens(as_json: options.Json = False) -> None:
     """List the names of the tokens."""
     found = _keys().tokens()
-    views, rows = [*map(_view, found)], [(each.name, each.role.word) for each in found]
+    views, rows = [*map(view_of, found)], [(each.name, each.role.word) for each in found]
     empty = f"There are no tokens. {_NEW_TOKEN} makes one."
     emit_table(("NAME", "ROLE"), rows, views, as_json=as_json, wide=0, empty=empty)
 
@@ -139,7 +136,7 @@ def list_logins(as_json: options.Json = False) -> None:
     rows = [(each.id, each.name, each.role.word, when(each.used), each.address, visible(each.agent)) for each in found]
     headers = ("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER")
     empty = "No browser is logged in. `handrail serve` prints a link that logs one in."
-    emit_table(headers, rows, [*map(_view, found)], as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, rows, [*map(view_of, found)], as_json=as_json, wide=5, empty=empty)
 
 
 @logins.command("end")
@@ -153,10 +150,6 @@ def end_login(login: Annotated[str, argument("ID", "As `handrail serve login lis
     if not _keys().logins.end(login):
         refuse(f"there is no login {login!r}; `handrail serve login list` shows those there are")
     say(f"{login} is logged out")
-
-
-def _view(each: StoredToken | Login) -> JsonDict:
-    return {**each._asdict(), "role": each.role.word}
 
 
 def _keys() -> Keys:

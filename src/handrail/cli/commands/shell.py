@@ -123,7 +123,9 @@ class _Relay:
             while not self._is_over:
                 piece = self._process.read(offset, timeout=_POLL_SECONDS)
                 offset = piece.offset + len(piece.data)
-                _write(piece.data)
+                view = memoryview(piece.data)
+                while view:
+                    view = view[os.write(sys.stdout.fileno(), view) :]
                 if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
                     break
         except HandrailError as error:
@@ -136,9 +138,3 @@ class _Relay:
 
 def _end(number: int, _: Any) -> None:
     raise SystemExit(128 + number)
-
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(sys.stdout.fileno(), view) :]

@@ -73,15 +73,6 @@ class Stopwatch:
         self.times[tool_call_id] = duration_ms
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What became of one message's calls."""
-
-    messages: list[JsonDict]
-    took_ms: float
-    times: dict[str, float]
-
-
 class Stage:
     """A runtime of its own, on a folder of its own. `notes` is where it keeps its state."""
 
@@ -113,13 +104,12 @@ class Stage:
 
         self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
-    def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> Turn:
+    def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> tuple[list[JsonDict], float]:
+        """What became of one message's calls, and how many milliseconds that took."""
         self._slow = slow_disk
-        known = frozenset([*_TOOLS, "mcp__carrier__quote"])
-        start = time.perf_counter()
+        known, start = frozenset([*_TOOLS, "mcp__carrier__quote"]), time.perf_counter()
         messages = self._app.run_tool_calls(tool_calls, _TASK, agent=self._agent, enabled_tools=known)
-        took_ms = (time.perf_counter() - start) * 1000
-        return Turn(messages, took_ms, self.stopwatch.times)
+        return messages, (time.perf_counter() - start) * 1000
 
     def notices(self) -> list[str]:
         """The news of background processes, of which there will be some."""
