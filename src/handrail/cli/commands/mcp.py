@@ -199,7 +199,6 @@ def logout(name: Name) -> None:
 
 
 def _browse(url: str) -> None:
-
     say(f"Log in at this page: {url}")
     # Without a screen some text browser would take the terminal.
     if sys.platform == "darwin" or any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))):

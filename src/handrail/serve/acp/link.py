@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from acp.schema import ClientCapabilities
 
 log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 REQUEST_SECONDS = 30.0
 # What editors are told and shown: capabilities, kinds of tools, modes, commands.

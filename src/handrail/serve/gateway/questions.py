@@ -15,7 +15,6 @@ from . import texts
 from .store import GatewayStore, Post, Where
 
 log = logging.getLogger(__name__)
-
 _RETRY_SECONDS = 2.0
 _MAX_DEPTH = 10
 # Nobody reads a question and writes an answer in less.
@@ -73,8 +72,7 @@ class Questions:
 
     def _places(self, stored: StoredRequest) -> list[Where]:
         """The chat whose agent asks, or the home chats of all accounts for a question from elsewhere."""
-        asker = self._chat_of(stored.request.session_id)
-        if asker is not None:
+        if (asker := self._chat_of(stored.request.session_id)) is not None:
             return [asker]
         return [Where(each.name, each.home) for each in self._accounts.values() if each.home]
 

@@ -16,7 +16,6 @@ _PAGE_CHARS = 50_000
 _HTTP_TASK = "http"
 _GONE = "the client went away"
 
-
 _WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}
 _CALL = record(("tool",), tool=bounded(200), arguments=ANYTHING, stream=FLAG, **_WHO)
 _CALLS = record(running=many(ANYTHING), ended=many(ANYTHING))

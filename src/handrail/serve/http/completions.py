@@ -19,7 +19,6 @@ MODEL = "handrail"
 SESSION_HEADER = "x-handrail-session"
 _REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
 
-
 _CONTENT = {"anyOf": [bounded(1_000_000), many(ANYTHING), {"type": "null"}]}
 _MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": _CONTENT}, "required": ["role"]}
 _MESSAGES = {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 10_000}

@@ -130,7 +130,6 @@ class ClientRequest:
 
     def log(self, level: str, message: object) -> None:
         """See `protocols.CallingClient`."""
-
         context = self._context
 
         async def send() -> None:
