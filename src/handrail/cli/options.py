@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import BadParameter as BadParameter
+from typer import Context as Context
+from typer import Exit as Exit
 
 from ..app import Handrail
 from ..errors import HandrailError, InvalidArguments
@@ -58,7 +61,7 @@ def _toolset_names(incomplete: str) -> list[str]:
     return _starting_with(incomplete, lambda app: app.toolsets.names())
 
 
-def argument_names(ctx: typer.Context, incomplete: str) -> list[str]:
+def argument_names(ctx: Context, incomplete: str) -> list[str]:
     """The arguments of the tool that was named before, as `name=`, without those that were given already."""
     given = [each.partition("=")[0].rstrip(":") for each in ctx.params.get("arguments") or ()]
 
@@ -103,7 +106,7 @@ def _starting_with(incomplete: str, names: Callable[[Handrail], list[str]]) -> l
 
 def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
+        raise BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
     return seconds
 
 

@@ -13,8 +13,6 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
@@ -27,13 +25,12 @@ from ...errors import InvalidArguments
 from ...protocols import Decision
 from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
 from ...types import JsonDict
-from .. import options
 from ..approvals import chosen, come_too_late, open_approvals, show_request
 from ..call_text import when
-from ..options import argument, option
+from ..options import Exit, Json, argument, new_cli, option
 from ..output import ExitCode, as_typed, emit, emit_json, emit_table, fitted, refuse, say
 
-cli = options.new_cli()
+cli = new_cli()
 _ALL = 1_000_000
 _SHORT_TEXT = 200
 # How much of a request's id has to be given to answer it.
@@ -51,7 +48,7 @@ Accept = Annotated[list[str] | None, option("--accept ID", "Write this rule to c
 
 
 @cli.command("list")
-def list_waiting(as_json: options.Json = False) -> None:
+def list_waiting(as_json: Json = False) -> None:
     """List the questions that wait for an answer, and what is allowed for longer than once.
 
     \b
@@ -76,14 +73,14 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def show(request: Request, as_json: options.Json = False) -> None:
+def show(request: Request, as_json: Json = False) -> None:
     """Show one request with all that it would run or write."""
     stored = open_approvals().get(request)
     emit_json(_request_view(stored)) if as_json else show_request(stored, in_full=True)
 
 
 @cli.command()
-def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: options.Json = False) -> None:
+def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: Json = False) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
 
     Approving needs a terminal, and a shell that no agent started.
@@ -101,7 +98,7 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
     store = open_approvals()
     stored = store.get(request)
     if (made := chosen(stored, decision)) is None:
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
     decided = made.decision
     before = store.answer(stored.request.id, made if decided.allows else made._replace(why=why or made.why))
     if as_json:
@@ -131,7 +128,7 @@ def revoke(grant: Annotated[str, argument("GRANT", "Its number, or the kind that
 
 
 @cli.command()
-def log(last: Last = 20, as_json: options.Json = False) -> None:
+def log(last: Last = 20, as_json: Json = False) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
 
     \b
@@ -147,7 +144,7 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.Json = False) -> None:
+def simulate(policy: Policy, changed: SimulateChanged = False, as_json: Json = False) -> None:
     """Try a policy on what really happened: every recorded action is judged again, and nothing runs.
 
     The history is what passed the gate; `approvals.history_max_bytes` says how much of it is kept.
@@ -175,7 +172,7 @@ def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.
 
 
 @cli.command()
-def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Json = False) -> None:
+def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: Json = False) -> None:
     """Suggest the fewest narrow rules that would have answered your questions as you did.
 
     No rule allows anything that you have denied before. Each is shown with the riskiest commands that it would also allow.

@@ -25,8 +25,6 @@ import sys
 import time
 from typing import Annotated, TextIO
 
-import typer
-
 from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
 from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage, payload_of
@@ -36,7 +34,7 @@ from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_argument, ran_and_waited, report_call
 from ..folder_trust import ask_about_folder
-from ..options import argument, option
+from ..options import BadParameter, Exit, argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
 from ..runtime import Ending, open_runtime, stdin_has_input, supervise
 
@@ -87,7 +85,7 @@ def ask(
         done, ending = supervise(work, timeout=timeout)
         ended = done or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned")
         reporter.answer(ended, as_json=as_json)
-    raise typer.Exit(_code(ended, ending, reporter))
+    raise Exit(_code(ended, ending, reporter))
 
 
 def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
@@ -109,11 +107,11 @@ def _text(question: str) -> str:
         material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
         if len(material) > _MAX_CONTEXT_CHARS:
             more = "put it into a file and name that in the question"
-            raise typer.BadParameter(f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; {more}")
+            raise BadParameter(f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; {more}")
     if question == "-":
         question, material = material, ""
     if not question.strip():
-        raise typer.BadParameter("give the question as an argument or on stdin")
+        raise BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
 
 
@@ -137,7 +135,7 @@ class Reporter:
             view = {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}
             try:
                 emit(json.dumps(view, ensure_ascii=False), self._stdout)
-            except typer.Exit as left:  # raised here, it would end the agent's other work with a traceback
+            except Exit as left:  # raised here, it would end the agent's other work with a traceback
                 self.lost = left.exit_code
                 self.agent.interrupt("nobody reads its events any more")
         if isinstance(event, ToolStarted):
@@ -156,7 +154,7 @@ class Reporter:
     def answer(self, ended: TurnEnded, *, as_json: bool) -> None:
         """Print the answer, unless the events have, and the session that it belongs to."""
         if self.lost is not None:
-            raise typer.Exit(self.lost)
+            raise Exit(self.lost)
         if as_json and not self._events:
             summary: JsonDict = {"answer": ended.answer, "end": ended.end.value, "reason": ended.reason}
             summary |= {"session_id": self.agent.session_id, "model": self.agent.models[0].name}

@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer.core import TyperGroup
 
 from ...agent.models.model_selection import build, known_providers
@@ -28,8 +27,7 @@ from ...batch.tasks import read_tasks
 from ...batch.worker import main as be_worker
 from ...errors import InvalidArguments
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, argument, new_cli, option
 from ..output import ExitCode, emit, emit_either, note, say
 from ..runtime import open_runtime
 
@@ -46,7 +44,7 @@ class _RunByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-cli = options.new_cli(cls=_RunByDefault)
+cli = new_cli(cls=_RunByDefault)
 Watch = Annotated[bool, option("--watch", "Keep showing it until it has ended.")]
 
 
@@ -63,7 +61,7 @@ def run(
     approvals: Annotated[str, option("inbox|deny", "Ask you in the inbox, or deny.")] = "inbox",
     ledger: Annotated[str, option("URL", "A PostgreSQL database instead of a file.")] = "",
     artifacts: Annotated[str, option("URL", "Where trajectories and kept files go; any that fsspec knows.")] = "",
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Run the tasks of a file. Ctrl-C or `batch stop` stops it, `batch resume` goes on.
 
@@ -80,13 +78,13 @@ def run(
 
 
 @cli.command()
-def resume(out: Folder, as_json: options.Json = False) -> None:
+def resume(out: Folder, as_json: Json = False) -> None:
     """Resume a batch that was stopped or whose driver was killed. No effect happens twice."""
     _run(out, as_json)
 
 
 @cli.command("status")
-def show(out: Folder, watch: Watch = False, as_json: options.Json = False) -> None:
+def show(out: Folder, watch: Watch = False, as_json: Json = False) -> None:
     """Show how far a batch is."""
     while True:
         found = status(out)
@@ -138,9 +136,9 @@ def _run(out: Path, as_json: bool) -> None:
     emit_either(summary, f"{_line(summary)}  {out / 'results.jsonl'}", as_json=as_json)
     if summary["state"] != "done":
         say(f"stopped; `handrail batch resume {out}` goes on")
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise Exit(ExitCode.INTERRUPTED)
     if summary["failed"]:
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
 
 
 def _line(found: JsonDict) -> str:

@@ -27,14 +27,11 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TextIO
 
-import typer
-
 from ...core.outcome import Outcome, error_of, error_outcome, parsed, to_json
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolFailed
 from ...types import CancelToken, JsonDict
-from .. import options
 from ..call_text import MAIN_FIELDS, main_text, row_text
-from ..options import argument, option
+from ..options import Exit, Json, Session, Task, Timeout, Tool, Yolo, argument, argument_names, option, text_of
 from ..output import colours, direction_escaped, emit, exit_code_of, fitted, paint, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
 
@@ -43,21 +40,19 @@ _SHORT_CHARS = 60
 
 
 def call(
-    tool: options.Tool,
+    tool: Tool,
     arguments: Annotated[
         list[str] | None,
         argument(
-            "KEY=VALUE",
-            "key=value, key:=json, key=@file; or - for JSON from stdin.",
-            autocompletion=options.argument_names,
+            "KEY=VALUE", "key=value, key:=json, key=@file; or - for JSON from stdin.", autocompletion=argument_names
         ),
     ] = None,
-    task: options.Task = None,
-    session: options.Session = None,
-    timeout: options.Timeout = None,
-    yolo: options.Yolo = False,
+    task: Task = None,
+    session: Session = None,
+    timeout: Timeout = None,
+    yolo: Yolo = False,
     raw: Annotated[bool, option("--raw", "Print only the result's text (content or output).")] = False,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     given = read_arguments(arguments or [])
     with result_stream() as stdout:
@@ -69,7 +64,7 @@ def call(
 
         outcome = _outcome(tool, work, timeout)
         _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise typer.Exit(exit_code_of(outcome))
+    raise Exit(exit_code_of(outcome))
 
 
 def _outcome(tool: str, work: Callable[[CancelToken], Outcome], timeout: float | None) -> Outcome:
@@ -178,7 +173,7 @@ def read_arguments(items: list[str]) -> Any:
         if not stdin_has_input():
             say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
         # As it is: the runtime parses and repairs what a model would send, and says what is wrong with it.
-        return options.text_of("-").strip() or "{}"
+        return text_of("-").strip() or "{}"
     arguments: dict[str, Any] = {}
     for item in items:
         key, value = _read_item(item)
@@ -194,7 +189,7 @@ def _read_item(item: str) -> tuple[str, Any]:
         raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
     key, sign, value = match["key"], match["sign"], match["value"]
     if value.startswith("@"):
-        value = options.text_of(value[1:])
+        value = text_of(value[1:])
     if sign == "=":
         return key, value
     try:

@@ -12,27 +12,24 @@ Examples:
 
 from typing import Annotated
 
-import typer
-
 from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
-from .. import options
 from ..call_text import counted
-from ..options import option
+from ..options import Context, DryRun, Json, new_cli, option
 from ..output import emit_either, emit_table
 from ..runtime import open_runtime
 from .effects import call_row
 
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def calls(
-    context: typer.Context,
+    context: Context,
     session: Annotated[str | None, option("ID", "Only those of this session.")] = None,
     everything: Annotated[bool, option("--all", "Those made in other folders, too.")] = False,
     last: Annotated[int, option("N", "How many.", min=1)] = 30,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -51,8 +48,8 @@ def calls(
 def prune(
     days: Annotated[float | None, option("N", "Forget what is older than this.", min=0)] = None,
     megabytes: Annotated[int | None, option("N", "Keep at most so much.", min=0)] = None,
-    dry_run: options.DryRun = False,
-    as_json: options.Json = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Forget the oldest calls: they stay in the list, and cannot be undone any more.
 

@@ -21,7 +21,6 @@ import sys
 import threading
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from ...agent.agent_factory import LAST, open_store
@@ -30,7 +29,6 @@ from ...approval.policy import read_mode, usual_mode
 from ...config.store import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
-from .. import options
 from ..chat.chat import Chat
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
@@ -38,21 +36,34 @@ from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
 from ..folder_trust import ask_about_folder
-from ..options import argument, option
+from ..options import (
+    Continue,
+    Disabled,
+    Exit,
+    Mode,
+    Model,
+    Resume,
+    Toolsets,
+    TrustFolder,
+    Yolo,
+    argument,
+    option,
+    require_terminal,
+)
 from ..output import as_typed, emit, fitted, typed, visible
 from ..runtime import log_as_notes, open_runtime
 
 
 def chat(
     message: Annotated[str, argument("[MESSAGE]", "What to say first.")] = "",
-    model: options.Model = None,
-    goes_on: options.Continue = False,
-    resume: options.Resume = None,
-    toolset: options.Toolsets = None,
-    disable: options.Disabled = None,
-    mode: options.Mode = "",
-    yolo: options.Yolo = False,
-    trust_folder: options.TrustFolder = False,
+    model: Model = None,
+    goes_on: Continue = False,
+    resume: Resume = None,
+    toolset: Toolsets = None,
+    disable: Disabled = None,
+    mode: Mode = "",
+    yolo: Yolo = False,
+    trust_folder: TrustFolder = False,
     or_demo: Annotated[bool, option("--or-demo", "Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
@@ -63,12 +74,12 @@ def chat(
         return
     if or_demo:
         emit(_console())
-    options.require_terminal("handrail ask")
+    require_terminal("handrail ask")
     ask_about_folder(trust=trust_folder)
     made = _made("yolo" if yolo else mode, {"model": model, "toolsets": toolset, "without": disable})
     with contextlib.closing(made.store), contextlib.closing(made):
         code = _talk(made, LAST if goes_on else resume, message)
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 def _talk(made: Chat, resume: str | None, message: str) -> int:

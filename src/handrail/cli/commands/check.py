@@ -20,8 +20,6 @@ import time
 from shlex import quote
 from typing import Annotated
 
-import typer
-
 from ...approval.policy import DecidedBy, Judged, Ruling, read_policy
 from ...approval.settings import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
@@ -30,15 +28,14 @@ from ...errors import ConfigError
 from ...judge import assess
 from ...judge.values.assessment import Assessment, stretches
 from ...protocols import Action, ActionKind
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
 
 Command = Annotated[str, argument("COMMAND", "A shell command; or - to read it from stdin.")]
 Cwd = Annotated[str | None, option("--cwd FOLDER", "Where it would start; by default, here.")]
 
 
-def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> None:
+def check(command: Command, cwd: Cwd = None, as_json: Json = False) -> None:
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:
         project = policy_file()
@@ -56,7 +53,7 @@ def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> N
         emit_json({**assessment.as_dict(), "verdict": verdict, "decided_by": ruling.by.value})
     else:
         _show(assessment, ruling, verdict)
-    raise typer.Exit(_EXIT_CODES[verdict])
+    raise Exit(_EXIT_CODES[verdict])
 
 
 _EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}

@@ -22,8 +22,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 from ...approval.settings import policy_file, project_settings
 from ...base.temporary_folders import temporary_folder
 from ...config.config_file import ConfigFile
@@ -43,17 +41,16 @@ from ...config.validation import checked, parse, plain
 from ...errors import ConfigError
 from ...settings.schema import Config, json_schema
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, argument, new_cli, option, setting_names
 from ..output import ExitCode, emit, emit_either, emit_table, say, visible
 from ..runtime import confirmed_by_hand
 
-cli = options.new_cli()
-Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=options.setting_names)]
+cli = new_cli()
+Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=setting_names)]
 
 
 @cli.command()
-def get(key: Key, as_json: options.Json = False) -> None:
+def get(key: Key, as_json: Json = False) -> None:
     """Print the value of a setting that is in effect.
 
     It is the environment's, or else the file's, or else the default.
@@ -153,7 +150,7 @@ def confirm(yes: Annotated[bool, option("--yes", "Do not ask.")] = False) -> Non
     if not any(each.changes for each in found):
         emit("Nothing waits.")
     elif not yes and not confirmed_by_hand("Does this hold from now on?"):
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
     for each in found:
         confirmed.confirm(each.path, each.config, files=each.files)
 
@@ -179,7 +176,7 @@ def _waiting() -> Iterator[_File]:
 
 
 @cli.command()
-def show(as_json: options.Json = False) -> None:
+def show(as_json: Json = False) -> None:
     """Print every setting, its value, and where that comes from.
 
     \b

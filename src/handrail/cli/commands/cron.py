@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated
 
-import typer
-
 from ...config.store import load_config
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
@@ -26,13 +24,12 @@ from ...store.jobs import Job, JobStore
 from ...tools.cron.job_requests import change, described, open_jobs, planned, save, times, usual_zone
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, Timeout, Toolsets, argument, new_cli, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, note, say, visible
 from ..runtime import handling, open_runtime
 from .call import read_arguments
 
-cli = options.new_cli()
+cli = new_cli()
 _NO_SCHEDULER = "no scheduler runs, so your jobs do not run; start `handrail cron run` or `handrail serve`"
 JobName = Annotated[str, argument("JOB", "A job's id or name.", show_default=False)]
 Zone = Annotated[str, option("--timezone ZONE", "Such as Europe/Berlin; default: the machine's own.")]
@@ -65,7 +62,7 @@ def run(once: Annotated[bool, option("--once", "Run what is due now and exit, fo
                 note(("\n" if sys.stderr.isatty() else "") + "The scheduler has stopped.")  # below the ^C
     except SchedulerRuns as error:
         say(str(error))
-        raise typer.Exit(ExitCode.OK if once else ExitCode.FAILED) from None
+        raise Exit(ExitCode.OK if once else ExitCode.FAILED) from None
 
 
 @cli.command()
@@ -76,14 +73,14 @@ def add(
     arg: Annotated[list[str] | None, option("--arg NAME=VALUE", "An argument for the tool.")] = None,
     name: Annotated[str, option("--name NAME", "What to call the job.")] = "",
     timezone: Zone = "",
-    toolset: options.Toolsets = None,
+    toolset: Toolsets = None,
     deliver: Annotated[str, option("--deliver TARGET", "Where to send the output.")] = "",
     missed: Annotated[
         str, option("--missed once|skip", "Catch up once on runs that were missed, or skip them.")
     ] = "once",
     repeat: Annotated[int | None, option("--repeat N", "How often it runs in all; default: forever.", min=1)] = None,
-    timeout: options.Timeout = None,
-    as_json: options.Json = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
 ) -> None:
     """Add a job, for an agent or for one tool, that runs in this folder.
 
@@ -109,7 +106,7 @@ def add(
 
 
 @cli.command("list")
-def list_jobs(as_json: options.Json = False) -> None:
+def list_jobs(as_json: Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
     with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()

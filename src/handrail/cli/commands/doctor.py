@@ -24,8 +24,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-import typer
-
 from ... import __version__
 from ...agent.models.model_selection import HOW_TO, connect, find, known_providers
 from ...approval.gate import STORE_NAME
@@ -47,14 +45,14 @@ from ...settings.schema import Config
 from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
-from .. import options
 from ..call_text import counted
+from ..options import Exit, Json
 from ..output import ExitCode, as_typed, colours, emit, emit_json, fitted, paint, result_stream, visible
 
 MCP_SECONDS = 15.0
 
 
-def doctor(as_json: options.Json = False) -> None:
+def doctor(as_json: Json = False) -> None:
     with result_stream() as stdout:
         findings = list(examine())
         broken = sum(finding.health is Health.BROKEN for finding in findings)
@@ -64,7 +62,7 @@ def doctor(as_json: options.Json = False) -> None:
             for finding in _by_fix(findings):
                 emit(_shown(finding, stdout), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
-    raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if broken else ExitCode.OK)
 
 
 def _by_fix(findings: list[Finding]) -> Iterator[Finding]:

@@ -15,14 +15,11 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
-import typer
-
 from ...effects.calls import Calls
 from ...store.call_records import CallRecord
 from ...types import JsonDict
-from .. import options
 from ..call_text import counted, shortened
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, say, visible
 from ..runtime import open_runtime
 
@@ -36,7 +33,7 @@ Number = Annotated[int, argument("CALL", "Its number, as `handrail calls` names 
 Diff = Annotated[bool, option("--diff", "Show the lines that differ.")]
 
 
-def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
+def effects(number: Number, diff: Diff = False, as_json: Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
     emit_json(told) if as_json else _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
@@ -123,7 +120,7 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
         else:
             _show_done(answer, verb if status == "undone" else f"would be {verb}")
     is_done = all(one["status"] in DONE and not one["failed"] for one in answers)
-    raise typer.Exit(ExitCode.OK if is_done else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if is_done else ExitCode.FAILED)
 
 
 def _show_done(answer: JsonDict, verb: str) -> None:

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ...app import Handrail
 from ...base.temporary_folders import left_folders
 from ...config.paths import state_dir
@@ -25,18 +23,17 @@ from ...environments.private_dirs import prune_browsers
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import DryRun, Exit, Json, argument, new_cli, option
 from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, argument("NAME", "An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, option("--full", "Try everything that a backend promises; takes a minute.")]
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.command("list")
-def list_environments(as_json: options.Json = False) -> None:
+def list_environments(as_json: Json = False) -> None:
     """List the environments, and whether each can be used now.
 
     What cannot be used says why, and what would change that. The one that the configuration names is marked.
@@ -55,7 +52,7 @@ def list_environments(as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def check(name: Name, full: Full = False, as_json: options.Json = False) -> None:
+def check(name: Name, full: Full = False, as_json: Json = False) -> None:
     """Start an environment, try what commands rely on, and remove it again.
 
     \b
@@ -78,11 +75,11 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
                 emit(f"{mark} {one.name} ({one.seconds * 1000:.0f} ms){problem}", stdout)
         if as_json:
             emit_json([one._asdict() for one in done], stdout)
-    raise typer.Exit(ExitCode.FAILED if any(one.problem for one in done) else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if any(one.problem for one in done) else ExitCode.OK)
 
 
 @cli.command()
-def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> None:
+def prune(dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.
@@ -112,7 +109,7 @@ def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> Non
             emit("Nothing was left behind.")
         for problem in problems:
             say(problem)
-    raise typer.Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
 
 
 def _described(app: Handrail, name: str) -> JsonDict:

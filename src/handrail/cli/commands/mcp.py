@@ -34,13 +34,12 @@ from ...mcp_client.tool_listing import Pins
 from ...serve.server import given_token, listening, parse_address
 from ...settings.services import McpServerConfig
 from ...tools.mcp.server_tools import McpTools, tool_name
-from .. import options
 from ..call_text import counted
-from ..options import argument, option
+from ..options import Hosts, Json, TokenFd, Toolsets, argument, new_cli, option
 from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 LIST_SECONDS = 10.0
 Name = Annotated[str, argument("NAME", "The server's name.", show_default=False)]
 Target = Annotated[list[str], argument("URL | -- COMMAND...", "An address, or a command.")]
@@ -103,7 +102,7 @@ def remove(name: Name) -> None:
 
 
 @cli.command("list")
-def list_servers(as_json: options.Json = False, offline: Offline = False) -> None:
+def list_servers(as_json: Json = False, offline: Offline = False) -> None:
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers, empty = _servers(), "No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."
     mcp = None if offline or not servers else open_runtime().mcp
@@ -125,7 +124,7 @@ def get(name: Name) -> None:
 
 
 @cli.command("test")
-def try_server(name: Name, as_json: options.Json = False) -> None:
+def try_server(name: Name, as_json: Json = False) -> None:
     """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
     value = {"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools}
@@ -133,7 +132,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def tools(name: Name, as_json: options.Json = False) -> None:
+def tools(name: Name, as_json: Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust.
 
     For a tool that needs trust you see the whole text that the model would get, with invisible characters shown.
@@ -208,10 +207,10 @@ def _browse(url: str) -> None:
 @cli.command()
 def serve(
     http: Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")] = None,
-    toolset: options.Toolsets = None,
+    toolset: Toolsets = None,
     env: Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")] = "",
-    host: options.Hosts = None,
-    token_fd: options.TokenFd = None,
+    host: Hosts = None,
+    token_fd: TokenFd = None,
 ) -> None:
     """Offer these tools to an MCP client, with the same approval and limits.
 

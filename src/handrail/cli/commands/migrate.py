@@ -41,12 +41,11 @@ from ...tools.cron.job_requests import open_jobs, planned, save
 from ...tools.cron.schedule import zone_of
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import DryRun, argument, new_cli, option
 from ..output import ExitCode, emit, emit_table, refuse, say, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
@@ -75,7 +74,7 @@ def _group() -> None:
 
 
 @cli.command()
-def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = False) -> None:
+def hermes(path: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take over what Hermes Agent was configured with. Nothing of it is changed, and nothing of yours is overwritten.
 
     Exit codes: 0 done, or shown with --dry-run; 1 something could not be taken over, or you said no; 2 there is no such folder.

@@ -12,24 +12,21 @@ Examples:
 import time
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ...agent.models import model_selection as selection
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
 from ...base.workers import run_async
 from ...config.keys import key_of
 from ...errors import ModelError
-from .. import options
-from ..options import argument
+from ..options import Exit, Json, argument, new_cli
 from ..output import ExitCode, emit_either, emit_table, say, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 Name = Annotated[str | None, argument("[MODEL]", "By default the one an agent would ask.")]
 
 
 @cli.command("list")
-def list_models(as_json: options.Json = False) -> None:
+def list_models(as_json: Json = False) -> None:
     """List the models of the configured provider, and of servers that run on this machine.
 
     \b
@@ -66,11 +63,11 @@ def list_models(as_json: options.Json = False) -> None:
         say(problem)
     elif not rows:
         say(f"no model was found; {selection.HOW_TO}")
-    raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
 
 
 @cli.command("test")
-def try_model(name: Name = None, as_json: options.Json = False) -> None:
+def try_model(name: Name = None, as_json: Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
 
     Exit codes: 0 it answers, 1 it does not.

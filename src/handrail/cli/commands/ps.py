@@ -15,8 +15,6 @@ import sys
 import time
 from typing import Annotated
 
-import typer
-
 from ...base.safe_text import TextCleaner
 from ...config.paths import state_dir
 from ...environments.base import ProcessState
@@ -25,24 +23,21 @@ from ...environments.shell_host import jobs
 from ...errors import ToolError
 from ...processes.tracked import State, Status, TrackedProcess
 from ...types import JsonDict
-from .. import options
 from ..call_text import age
-from ..options import argument, option
+from ..options import BadParameter, Context, Exit, Json, Task, argument, new_cli, option
 from ..output import ExitCode, emit, emit_bytes, emit_table, say, visible
 from ..runtime import open_runtime
 
 Ids = Annotated[list[str] | None, argument("ID...", "Processes, as `handrail ps` names them.")]
 Id = Annotated[str, argument("ID", "A process, as `handrail ps` names it.")]
-cli = options.new_cli()
+cli = new_cli()
 _PIECE_BYTES, _POLL_SECONDS = 1 << 20, 60.0
 Everything = Annotated[bool, option("--all", "Include processes that have ended.")]
 KillEverything = Annotated[bool, option("--all", "All that run, of every task.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
-def ps(
-    context: typer.Context, everything: Everything = False, task: options.Task = None, as_json: options.Json = False
-) -> None:
+def ps(context: Context, everything: Everything = False, task: Task = None, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     found = [(one, one.status()) for one in open_runtime().processes.list(task)]
@@ -65,14 +60,14 @@ def kill(ids: Ids = None, everything: KillEverything = False) -> None:
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
     if bool(ids) == everything:
-        raise typer.BadParameter("name the processes to kill, or give --all")
+        raise BadParameter("name the processes to kill, or give --all")
     table = open_runtime().processes
     chosen = [table.get(one) for one in ids or ()]
     chosen += [one for one in table.list() if one.status().state is State.RUNNING] if everything else []
     failed = [problem for one in chosen if (problem := _end(one))]
     for problem in failed:
         say(problem)
-    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
 @cli.command()

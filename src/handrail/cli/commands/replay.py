@@ -17,8 +17,6 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...agent.agent import Agent
 from ...agent.cassette import Cassette, Difference, Player, run_again
 from ...agent.events import End
@@ -26,9 +24,8 @@ from ...agent.models.model_selection import build, known_providers
 from ...base.workers import run_async
 from ...errors import ModelError
 from ...store.sessions import SessionStore
-from .. import options
 from ..call_text import counted, shortened
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, visible
 from ..runtime import open_runtime
 
@@ -39,7 +36,7 @@ Model = Annotated[str | None, option("--model -m NAME", "Ask this model.")]
 Tools = Annotated[bool, option("--tools", "Ask no model: make the recorded calls with today's tools, and compare.")]
 
 
-def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: options.Json = False) -> None:
+def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: Json = False) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
         if tools:
@@ -53,7 +50,7 @@ def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, 
                 emit(_described(each), stdout)
             how_many = f"{len(found)} differ" if found else "nothing differs"
             emit(f"{counted(len(recorded.calls), 'call')} recorded; {how_many}.", stdout)
-    raise typer.Exit(ExitCode.FAILED if found else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if found else ExitCode.OK)
 
 
 def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:

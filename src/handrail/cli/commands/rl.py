@@ -13,12 +13,11 @@ from ...batch.rollouts import Rollouts, load
 from ...errors import HandrailError, ToolFailed
 from ...store.rollouts import RunState
 from ...tools.rollouts.runs import BEGUN, named, open_runs
-from .. import options
-from ..options import argument
+from ..options import argument, new_cli
 from ..output import emit
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.callback()

@@ -22,8 +22,6 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 from ...agent.memory import Todos
 from ...core.outcome import error_of, error_outcome
 from ...core.registry import ToolRegistry
@@ -32,19 +30,18 @@ from ...model_tools import run_tool_calls
 from ...plugins.hook_specs import hookimpl
 from ...runtime.provider_formats import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict
-from .. import options
 from ..call_text import duration, main_argument, report_call
-from ..options import argument, option
+from ..options import Exit, Session, Task, Timeout, Yolo, argument, option, text_of
 from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
 
 def run(
     file: Annotated[str, argument("FILE", "A JSON or JSONL file; - for stdin.")],
-    task: options.Task = None,
-    session: options.Session = None,
-    timeout: options.Timeout = None,
-    yolo: options.Yolo = False,
+    task: Task = None,
+    session: Session = None,
+    timeout: Timeout = None,
+    yolo: Yolo = False,
     jsonl: Annotated[bool, option("--jsonl", "One JSON value per line, in and out.")] = False,
 ) -> None:
     batches, by_line = read_batches(file, by_line=jsonl)
@@ -77,7 +74,7 @@ def run(
         if not by_line:
             emit_json(messages, stdout)
     texts = [message["content"] for message in messages if isinstance(message["content"], str)]
-    raise typer.Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
+    raise Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
@@ -109,7 +106,7 @@ class BatchInput(NamedTuple):
 
 def read_batches(name: str, *, by_line: bool = False) -> BatchInput:
     """Read a file, or stdin for `-`. Everything is read before anything runs. Raises InvalidArguments."""
-    text = options.text_of(name)
+    text = text_of(name)
     by_line = by_line or name.endswith((".jsonl", ".ndjson"))
     if not by_line:
         try:

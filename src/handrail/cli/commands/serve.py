@@ -15,8 +15,6 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ...approval.display import visible
 from ...config.paths import state_dir
 from ...errors import ConfigError
@@ -25,20 +23,19 @@ from ...platforms.table import accounts
 from ...serve import server as running
 from ...serve.shared_state import CONSOLE, Served
 from ...serve.tokens import STORE_NAME, Keys, Role, view_of
-from .. import options
 from ..call_text import when
 from ..folder_trust import ask_about_folder
-from ..options import argument, option
+from ..options import Context, Hosts, Json, TokenFd, TrustFolder, argument, new_cli, option
 from ..output import as_typed, emit, emit_table, fitted, note, refuse, say
 from ..runtime import ask_about_plugins, log_as_notes
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
-cli = options.new_cli()
-tokens = options.new_cli(help="Tokens for programs and other devices.")
+cli = new_cli()
+tokens = new_cli(help="Tokens for programs and other devices.")
 cli.add_typer(tokens, name="token")
-logins = options.new_cli(help="Browsers that are logged in.")
+logins = new_cli(help="Browsers that are logged in.")
 cli.add_typer(logins, name="login")
 _NEW_TOKEN = "`handrail serve token new NAME`"
 DEFAULT = "127.0.0.1:8765"
@@ -48,12 +45,12 @@ NoCron = Annotated[bool, option("--no-cron", "Do not run scheduled jobs.")]
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def run(
-    context: typer.Context,
+    context: Context,
     http: Http = DEFAULT,
-    host: options.Hosts = None,
+    host: Hosts = None,
     no_cron: NoCron = False,
-    token_fd: options.TokenFd = None,
-    trust_folder: options.TrustFolder = False,
+    token_fd: TokenFd = None,
+    trust_folder: TrustFolder = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -113,7 +110,7 @@ def new_token(
 
 
 @tokens.command("list")
-def list_tokens(as_json: options.Json = False) -> None:
+def list_tokens(as_json: Json = False) -> None:
     """List the names of the tokens."""
     found = _keys().tokens()
     views, rows = [*map(view_of, found)], [(each.name, each.role.word) for each in found]
@@ -130,7 +127,7 @@ def revoke_token(name: Annotated[str, argument("NAME", "The token's name.")]) ->
 
 
 @logins.command("list")
-def list_logins(as_json: options.Json = False) -> None:
+def list_logins(as_json: Json = False) -> None:
     """List the browsers that are logged in, the one used last first."""
     found = _keys().logins.all()
     rows = [(each.id, each.name, each.role.word, when(each.used), each.address, visible(each.agent)) for each in found]

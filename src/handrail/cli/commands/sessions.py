@@ -14,24 +14,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from ...agent.agent_factory import open_store
 from ...errors import SessionNotFound
 from ...store.export import as_jsonl, as_sharegpt, text_of
 from ...store.search import search as find
 from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
-from .. import options
 from ..call_text import calls_of, shortened, when
-from ..options import argument, option
+from ..options import BadParameter, Exit, Json, argument, new_cli, option, session_ids
 from ..output import ExitCode, emit_either, emit_table, emit_to, say, visible
 
-cli = options.new_cli()
+cli = new_cli()
 LAST = "last"
 SessionId = Annotated[
-    str,
-    argument("[SESSION]", "Its id, the start of it, or `last`: the one used last.", autocompletion=options.session_ids),
+    str, argument("[SESSION]", "Its id, the start of it, or `last`: the one used last.", autocompletion=session_ids)
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
 Limit = Annotated[int, option("--limit -n N", "How many.", min=1)]
@@ -43,13 +39,11 @@ Form = Annotated[
 ]
 Output = Annotated[Path | None, option("--output -o FILE", "Write it there.")]
 After = Annotated[int | None, option("--after MESSAGE", "Up to this message.")]
-Sessions = Annotated[
-    list[str], argument("SESSION...", "Their ids, or the starts of them.", autocompletion=options.session_ids)
-]
+Sessions = Annotated[list[str], argument("SESSION...", "Their ids, or the starts of them.", autocompletion=session_ids)]
 
 
 @cli.command("list")
-def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: options.Json = False) -> None:
+def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: Json = False) -> None:
     """List the sessions, those used last first.
 
     \b
@@ -65,7 +59,7 @@ def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_js
 
 
 @cli.command()
-def show(session: SessionId = LAST, everything: Everything = False, as_json: options.Json = False) -> None:
+def show(session: SessionId = LAST, everything: Everything = False, as_json: Json = False) -> None:
     """Print a conversation.
 
     \b
@@ -82,7 +76,7 @@ def show(session: SessionId = LAST, everything: Everything = False, as_json: opt
 
 
 @cli.command()
-def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False) -> None:
+def search(words: SearchWords, limit: Limit = 10, as_json: Json = False) -> None:
     """Find messages of all sessions by words, or by a piece of text.
 
     \b
@@ -101,7 +95,7 @@ def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False)
         emit_either([hit._asdict() for hit in hits], "\n".join(lines), as_json=as_json)
     if not hits:
         say("nothing was found")
-    raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 
 @cli.command()
@@ -125,7 +119,7 @@ def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = Non
 
 
 @cli.command()
-def branch(session: SessionId = LAST, after: After = None, as_json: options.Json = False) -> None:
+def branch(session: SessionId = LAST, after: After = None, as_json: Json = False) -> None:
     """Start a new session from a copy of another one. Both stay.
 
     \b
@@ -138,7 +132,7 @@ def branch(session: SessionId = LAST, after: After = None, as_json: options.Json
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
         how = f"`handrail sessions show {info.id}` shows the numbers"
-        raise typer.BadParameter(f"{info.id} has no message {after}; {how}")
+        raise BadParameter(f"{info.id} has no message {after}; {how}")
     made = store.branch(info.id, after=after)
     emit_either(session_view(made), made.id, as_json=as_json)
 

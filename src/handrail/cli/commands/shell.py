@@ -22,14 +22,11 @@ import threading
 import tty
 from typing import Annotated, Any
 
-import typer
-
 from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
-from .. import options
 from ..chat.screen import keyboard
-from ..options import option
+from ..options import Exit, Task, option, require_terminal
 from ..output import ExitCode, note, refuse
 from ..runtime import handling, open_runtime
 
@@ -38,8 +35,8 @@ Env = Annotated[
 ]
 
 
-def shell(env: Env = None, task: options.Task = None) -> None:
-    options.require_terminal("handrail call terminal command=...")
+def shell(env: Env = None, task: Task = None) -> None:
+    require_terminal("handrail call terminal command=...")
     app = open_runtime()
     try:
         if env is not None:
@@ -57,7 +54,7 @@ def shell(env: Env = None, task: options.Task = None) -> None:
         app.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
         refuse("the shell was lost; its exit code is unknown", ExitCode.FAILED)
-    raise typer.Exit(status.exit_code)
+    raise Exit(status.exit_code)
 
 
 _READ_BYTES = 1 << 16

@@ -14,18 +14,17 @@ from ...base.safe_text import made_visible
 from ...config.trust import Trust
 from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, read, text_of, user_folder
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import Json, argument, new_cli, option
 from ..output import ExitCode, emit, emit_table, refuse, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 Name = Annotated[str, argument("", "The skill's name.", show_default=False)]
 Revoke = Annotated[bool, option("--revoke", "Take the trust back.")]
 
 
 @cli.command("list")
-def list_skills(as_json: options.Json = False) -> None:
+def list_skills(as_json: Json = False) -> None:
     """List the skills that were found, and whether a model sees them.
 
     They come from the folder `skills` beside config.yaml and those in `skills.folders`, from plugins, from pip (entry points of

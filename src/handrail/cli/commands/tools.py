@@ -14,8 +14,8 @@ import sys
 
 from ...app import Handrail
 from ...types import JsonDict, Unavailable
-from .. import options
 from ..call_text import shortened
+from ..options import Json, Toolsets
 from ..output import as_typed, colours, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
@@ -24,7 +24,7 @@ _EMPTY = "No tools. `handrail toolsets` lists the sets there are."
 _COLUMNS = 32  # of a row, before the names of its tools
 
 
-def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
+def tools(toolset: Toolsets = None, as_json: Json = False) -> None:
     app = open_runtime()
     app.await_toolsets(toolset)
     listed = _listed(app, toolset)

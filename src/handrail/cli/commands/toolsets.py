@@ -12,8 +12,7 @@ Examples:
 from typing import Annotated
 
 from ...types import JsonDict
-from .. import options
-from ..options import option
+from ..options import Json, ToolsetName, option
 from ..output import emit, emit_json, emit_table, say
 from ..runtime import open_runtime
 
@@ -21,7 +20,7 @@ _SURFACES = "handrail-"
 Everything = Annotated[bool, option("--all", "Include those of surfaces and chat platforms.")]
 
 
-def toolsets(name: options.ToolsetName = None, everything: Everything = False, as_json: options.Json = False) -> None:
+def toolsets(name: ToolsetName = None, everything: Everything = False, as_json: Json = False) -> None:
     known = open_runtime().toolsets
     if name is not None:
         info = known.info(name)
