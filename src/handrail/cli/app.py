@@ -54,8 +54,7 @@ def run(args: list[str]) -> NoReturn:
 
 def close_runtime() -> None:
     """End what the command's calls have started, if there were any."""
-    model_tools = sys.modules.get("handrail.model_tools")
-    if model_tools is not None:
+    if (model_tools := sys.modules.get("handrail.model_tools")) is not None:
         model_tools.reset()
 
 
@@ -125,8 +124,7 @@ class CommandGroup(TyperGroup):
 
 def command_in(module: ModuleType, name: str) -> Any:
     """The group of commands that a file has as `cli`, or else its function of the file's name."""
-    cli = getattr(module, "cli", None)
-    if cli is None:
+    if (cli := getattr(module, "cli", None)) is None:
         cli = typer.Typer(add_completion=False, rich_markup_mode=None)
         cli.command()(getattr(module, name))
     return get_command(cli)

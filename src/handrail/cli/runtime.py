@@ -213,8 +213,7 @@ def _read_line(gone: int) -> str | None:
     while not line.endswith(b"\n"):
         if gone in select.select([0, gone], [], [])[0]:
             return None
-        piece = os.read(0, 4096)
-        if not piece:
+        if not (piece := os.read(0, 4096)):
             break
         line += piece
     return line.decode("utf-8", "replace") if line else None

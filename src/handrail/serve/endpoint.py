@@ -110,16 +110,14 @@ class Endpoint:
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise HttpError(400, "invalid_json", "the body is not JSON") from None
-        problem = next(iter(self._body_check.iter_errors(value)), None)
-        if problem is not None:
+        if (problem := next(iter(self._body_check.iter_errors(value)), None)) is not None:
             where = "/".join(map(str, problem.instance_path))
             raise HttpError(422, "invalid_body", f"{where or 'the body'}: {problem.message}")
         return value
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Raises HttpError."""
-        unknown = sorted(set(given) - set(self.query))
-        if unknown:
+        if unknown := sorted(set(given) - set(self.query)):
             known = ", ".join(self.query) or "none"
             raise HttpError(422, "invalid_query", f"unknown: {', '.join(unknown)}; known: {known}")
         read = {name: schema["default"] for name, schema in self.query.items() if "default" in schema}

@@ -191,8 +191,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
 def _preview(request: ApprovalRequest) -> JsonDict | None:
     """What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text. None where there is nothing more
     to see than `pieces`."""
-    lines = preview_of(request)
-    if not lines:
+    if not (lines := preview_of(request)):
         return None
     shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
     return {"lines": shown, "is_excerpt": has_excerpt(request)}

@@ -164,8 +164,7 @@ class PlainInput:
 
 
 def _line() -> str:
-    line = sys.stdin.readline()
-    if not line:
+    if not (line := sys.stdin.readline()):
         raise EOFError
     return line.rstrip("\n")
 

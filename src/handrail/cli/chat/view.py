@@ -215,8 +215,7 @@ class Answer:
 
     def _add_line(self, line: str) -> None:
         stripped = line.strip()
-        mark = self._fence.strip()[:3]
-        if mark:
+        if mark := self._fence.strip()[:3]:
             if stripped.startswith(mark) and not stripped.strip(mark[0]):
                 self._fence = ""
         elif stripped.startswith(_FENCES):

@@ -184,8 +184,7 @@ def read_arguments(items: list[str]) -> Any:
 
 
 def _read_item(item: str) -> tuple[str, Any]:
-    match = _ITEM.fullmatch(item)
-    if match is None:
+    if (match := _ITEM.fullmatch(item)) is None:
         raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
     key, sign, value = match["key"], match["sign"], match["value"]
     if value.startswith("@"):

@@ -236,8 +236,7 @@ def _toolsets(config: Config, registry: ToolRegistry, plugins: Plugins | None) -
 def _model(config: Config, plugins: Plugins | None) -> Finding:
     """Which model an agent would use. It is not called here: `handrail model test` does that."""
     providers = known_providers(plugins)
-    choice = find(config.model, providers=providers)
-    if choice is None:
+    if (choice := find(config.model, providers=providers)) is None:
         return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
     try:
         connect(choice, config.model, providers)

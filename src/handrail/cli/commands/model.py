@@ -74,8 +74,7 @@ def try_model(name: Name = None, as_json: Json = False) -> None:
     """
     app = open_runtime(asks=False)
     providers = selection.known_providers(app.plugins)
-    choice = selection.find(app.config.model, name=name, providers=providers)
-    if choice is None:
+    if (choice := selection.find(app.config.model, name=name, providers=providers)) is None:
         raise ModelError(f"no model is configured; {selection.HOW_TO}")
     trial = run_async(tried(selection.connect(choice, app.config.model, providers)))
     where = selection.location_of(choice, providers)

@@ -150,8 +150,7 @@ def chosen(store: SessionStore, session: str) -> SessionInfo:
     """Raises SessionNotFound."""
     if session != LAST:
         return store.get(session)
-    latest = store.recent(limit=1)
-    if not latest:
+    if not (latest := store.recent(limit=1)):
         raise SessionNotFound("there is no session yet; `handrail chat` starts one")
     return latest[0]
 

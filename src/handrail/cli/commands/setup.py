@@ -128,8 +128,7 @@ def _asked_model(place: Place, config: ModelConfig, providers: selection.Provide
 
 
 def _asked(question: str, choices: list[str]) -> str:
-    answer = TerminalPerson().ask(question, choices)
-    if answer is None:
+    if (answer := TerminalPerson().ask(question, choices)) is None:
         refuse("nothing was changed", ExitCode.FAILED)
     return answer.strip()
 

@@ -107,8 +107,7 @@ class _Relay:
                     return
                 self._process.resize(*window_size())
             if keyboard in ready:
-                keys = os.read(keyboard, _READ_BYTES)
-                if not keys:  # this terminal was closed
+                if not (keys := os.read(keyboard, _READ_BYTES)):  # this terminal was closed
                     self._process.close_stdin()
                     watched.remove(keyboard)
                 with contextlib.suppress(InputRefused):  # it has just ended, or does not read: the key is lost

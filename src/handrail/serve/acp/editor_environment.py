@@ -206,8 +206,7 @@ class EditorFiles:
 
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         path = self._absolute(path)
-        data = self._unsaved(path)
-        if data is None:
+        if (data := self._unsaved(path)) is None:
             return self._inner.read(path, max_bytes=max_bytes, offset=offset)
         return data[offset : offset + min(max_bytes, self.max_read_bytes)]
 

@@ -95,8 +95,7 @@ class EditorApprover:
     def _tried(self, told: JsonDict) -> Iterator[FileChange]:
         """The parts of the files that are different, and the new files."""
         for one in [*told["changed"], *told["lost"]]:
-            lines = one.get("diff", "").splitlines()[2:]
-            if lines:
+            if lines := one.get("diff", "").splitlines()[2:]:
                 before, after = _sides(lines)
                 yield FileChange(one["path"], before, None if one in told["lost"] else after)
         for one in told["created"][:_MAX_CREATED]:

@@ -166,8 +166,7 @@ class Questions:
     async def pressed(self, where: Where, message: str, decision: Decision, user: str) -> str:
         """The reply to a button press; empty if the question's own message will show the outcome."""
         await self.catch_up(where, message)
-        request_id = self._store.request_at(where, message)
-        if request_id is None:
+        if (request_id := self._store.request_at(where, message)) is None:
             return ""
         stored = self._served.approvals.get(request_id)
         if decision not in stored.request.offers:

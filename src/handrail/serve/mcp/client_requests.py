@@ -229,8 +229,7 @@ class ClientApprover:
             params = mcp_types.ElicitRequestFormParams(message=_message(asked), requested_schema=form(asked))
             # Nobody can have approved what was not asked yet.
             responses = await call.ask({key: mcp_types.ElicitRequest(params=params)}, beforehand=False)
-            reply = reply_of(responses[key], asked)
-            if reply is not VIEW_ALL:
+            if (reply := reply_of(responses[key], asked)) is not VIEW_ALL:
                 return reply
             asked = Question(request, is_whole=True)
 

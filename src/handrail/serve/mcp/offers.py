@@ -109,8 +109,7 @@ class Offers:
     async def read(self, uri: str) -> Any:
         """The contents at an address. Raises MCPError."""
         for resource in self._known():
-            parts = UriTemplate.parse(resource.uri).match(uri)
-            if parts is None:
+            if (parts := UriTemplate.parse(resource.uri).match(uri)) is None:
                 continue
             try:
                 return _contents(uri, resource.mime_type, await _awaited(resource.read(**parts)))
