@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..app import Handrail
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
-from ..config.paths import Found, Source, find_plugins
+from ..config.paths import Source, find_plugins
 from ..config.trust import Trust
 from ..errors import HandrailError
 from ..model_tools import default
@@ -228,24 +228,20 @@ def ask_about_plugins() -> None:
     found = [each for each in find_plugins() if each.source is not Source.PROJECT]
     if not found or not (sys.stdin.isatty() and sys.stderr.isatty()) or started_by_agent():
         return
-    for each in found:
-        try:
-            _ask(each, Trust())
-        except HandrailError as error:
-            say(f"plugin {each.name}: {error}")
-
-
-def _ask(found: Found, trust: Trust) -> None:
     from ..plugins.loader import TRUST_KIND, plugin_content
 
-    digest = plugin_content(found).digest
-    if trust.is_trusted(TRUST_KIND, found.place, digest) or trust.is_trusted(_DECLINED, found.place, digest):
-        return
-    what = "has changed since you trusted it" if trust.has_changed(TRUST_KIND, found.place, digest) else "is new"
-    danger = "It would run with your rights, outside of every gate."
-    say(f"the plugin {found.name} ({visible(found.place)}) {what}. {danger}")
-    yes = confirmed_by_hand("Load it from now on, as it is?")
-    trust.trust(TRUST_KIND if yes else _DECLINED, found.place, digest)
+    trust, danger = Trust(), "It would run with your rights, outside of every gate."
+    for each in found:
+        try:
+            digest = plugin_content(each).digest
+            if not any(trust.is_trusted(kind, each.place, digest) for kind in (TRUST_KIND, _DECLINED)):
+                has_changed = trust.has_changed(TRUST_KIND, each.place, digest)
+                what = "has changed since you trusted it" if has_changed else "is new"
+                say(f"the plugin {each.name} ({visible(each.place)}) {what}. {danger}")
+                yes = confirmed_by_hand("Load it from now on, as it is?")
+                trust.trust(TRUST_KIND if yes else _DECLINED, each.place, digest)
+        except HandrailError as error:
+            say(f"plugin {each.name}: {error}")
 
 
 def stdin_has_input() -> bool:

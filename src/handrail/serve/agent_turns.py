@@ -44,7 +44,9 @@ class Turns:
             return known
         options: Any = {"model": model, "toolsets": toolsets, "platform": platform}
         agent = await asyncio.to_thread(open_agent, self._app, resume=session, store=self._sessions, **options)
-        await self._make_room()
+        idle = [each for each in self._agents if each not in self._running]
+        for each in idle[: max(0, len(self._agents) - MAX_AGENTS + 1)]:
+            await asyncio.to_thread(self._agents.pop(each).close)
         return self._agents.setdefault(agent.session_id, agent)
 
     async def run(self, agent: Agent, text: str | list[JsonDict], *, detached: bool = False) -> AsyncIterator[Event]:
@@ -100,11 +102,6 @@ class Turns:
 
     def is_running(self, session: str) -> bool:
         return session in self._running
-
-    async def _make_room(self) -> None:
-        idle = [each for each in self._agents if each not in self._running]
-        for session in idle[: max(0, len(self._agents) - MAX_AGENTS + 1)]:
-            await asyncio.to_thread(self._agents.pop(session).close)
 
     async def close(self) -> None:
         for agent in self._agents.values():

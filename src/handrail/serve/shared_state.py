@@ -166,14 +166,16 @@ class Served:
 
 def request_view(stored: StoredRequest) -> JsonDict:
     """For clients. The command is in escape-safe pieces, with the dangerous ones marked."""
-    request, answer = stored.request, stored.answer
+    request, answer, lines = stored.request, stored.answer, preview_of(stored.request)
     spans = [(each.start, each.end) for each in request.concerns]
+    # What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text.
+    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
     return {
         **{name: getattr(request, name) for name in _SHOWN},
         "state": stored.state.value,
         "kind": request.kind.value,
         "pieces": [piece._asdict() for piece in pieces(request.text, spans)],
-        "preview": _preview(request),
+        "preview": {"lines": shown, "is_excerpt": has_excerpt(request)} if shown else None,
         "editable": request.text if request.editable else None,
         "session": request.session_id,
         "task": request.task_id,
@@ -186,12 +188,3 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "why": (f"changed to: {visible(answer.edited)}" if answer.edited else answer.why) if answer else None,
         "answered_at": stored.answered,
     }
-
-
-def _preview(request: ApprovalRequest) -> JsonDict | None:
-    """What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text. None where there is nothing more
-    to see than `pieces`."""
-    if not (lines := preview_of(request)):
-        return None
-    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
-    return {"lines": shown, "is_excerpt": has_excerpt(request)}

@@ -5,7 +5,6 @@ The editor has to speak the Agent Client Protocol.
 The editor starts this command and talks with it over stdin and stdout. Approvals are asked in the editor, and can be answered
 in the console, a chat or with `handrail approvals` as well.
 
-\b
 Examples:
   handrail acp
   handrail acp --editor-terminals

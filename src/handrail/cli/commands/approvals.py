@@ -2,7 +2,6 @@
 
 A request can be answered from any terminal of yours; the first answer counts.
 
-\b
 Examples:
   handrail approvals list
   handrail approvals answer 3f9c once
@@ -51,7 +50,6 @@ Accept = Annotated[list[str] | None, option("--accept ID", "Write this rule to c
 def list_waiting(as_json: Json = False) -> None:
     """List the questions that wait for an answer, and what is allowed for longer than once.
 
-    \b
     Examples:
       handrail approvals list --json | jq -r '.waiting[].id'
     """
@@ -85,7 +83,6 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
 
     Approving needs a terminal, and a shell that no agent started.
 
-    \b
     Examples:
       handrail approvals answer 3f9c
       handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
@@ -116,7 +113,6 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
 def revoke(grant: Annotated[str, argument("GRANT", "Its number, or the kind that is always allowed.")]) -> None:
     """Revoke what was allowed for longer than once. Running calls ask again from their next action on.
 
-    \b
     Examples:
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
@@ -131,7 +127,6 @@ def revoke(grant: Annotated[str, argument("GRANT", "Its number, or the kind that
 def log(last: Last = 20, as_json: Json = False) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
 
-    \b
     Examples:
       handrail approvals log
       handrail approvals log --last 1000 --json | jq -r '.[].by' | sort | uniq -c
@@ -149,7 +144,6 @@ def simulate(policy: Policy, changed: SimulateChanged = False, as_json: Json = F
 
     The history is what passed the gate; `approvals.history_max_bytes` says how much of it is kept.
 
-    \b
     Examples:
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
@@ -177,7 +171,6 @@ def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: Json = Fal
 
     No rule allows anything that you have denied before. Each is shown with the riskiest commands that it would also allow.
 
-    \b
     Examples:
       handrail approvals suggest
       handrail approvals suggest --last 200 --json

@@ -5,7 +5,6 @@ agent as material. You are not asked anything: what would need approval is denie
 (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
 approvals answer` instead.
 
-\b
 Examples:
   handrail ask "which tests cover billing?"
   git diff | handrail ask "write a commit message for this"

@@ -3,7 +3,6 @@
 A receipt binds the call, what it changed, the approval as it was shown and who gave it, the policy, and the receipt
 before. To check an export only the public key is needed.
 
-\b
 Examples:
   handrail audit export receipts.jsonl
   handrail audit key > handrail.pem
@@ -53,7 +52,6 @@ def verify(
 ) -> None:
     """Check that no receipt was changed, removed, moved or cut off.
 
-    \b
     Examples:
       handrail audit verify
       handrail audit verify receipts.jsonl --key handrail.pem --tsa authority.pem

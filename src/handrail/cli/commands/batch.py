@@ -2,7 +2,6 @@
 
 On this machine or a Ray cluster; a run that was cut off can be resumed.
 
-\b
 Examples:
   handrail batch tasks.jsonl --out run1
   handrail batch tasks.jsonl --out run1 --engine ray --address auto

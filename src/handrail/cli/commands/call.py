@@ -9,7 +9,6 @@ key=@file   the text of a file (key:=@file: its JSON)
 On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
 Ctrl-C cancels the call.
 
-\b
 Examples:
   handrail call read_file path=README.md limit=20
   handrail call write_file path=notes.txt content=@draft.txt
@@ -137,17 +136,13 @@ def _block(name: str, value: Any, *, colour: bool) -> list[str]:
     if isinstance(value, str):
         text = visible(value).rstrip("\n")
         lines = text.split("\n")
-        return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
+        styles = [_DIFF_STYLES.get(line[:1]) if name == "diff" else None for line in lines]
+        return [paint(line, style, on=colour) if style else line for line, style in zip(lines, styles, strict=True)]
     cells = [cell for item in value for cell in (item.values() if isinstance(item, dict) else (item,))]
     is_flat = not any(isinstance(cell, dict | list) for cell in cells)
     if isinstance(value, list) and is_flat:
         return [visible(row_text(item)) for item in value]
     return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
-
-
-def _diff_line(line: str, *, colour: bool) -> str:
-    style = _DIFF_STYLES.get(line[:1])
-    return paint(line, style, on=colour) if style else line
 
 
 def _part(part: JsonDict) -> str:
@@ -176,23 +171,17 @@ def read_arguments(items: list[str]) -> Any:
         return text_of("-").strip() or "{}"
     arguments: dict[str, Any] = {}
     for item in items:
-        key, value = _read_item(item)
+        if (match := _ITEM.fullmatch(item)) is None:
+            raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
+        key, sign, value = match["key"], match["sign"], match["value"]
+        if value.startswith("@"):
+            value = text_of(value[1:])
+        try:
+            value = json.loads(value) if sign == ":=" else value
+        except ValueError as error:
+            how = f"for plain text write {key}=..."
+            raise InvalidArguments(f"{key}:= needs JSON, and this is not: {error}; {how}") from None
         if key in arguments:
             raise InvalidArguments(f"{key} is given twice; for a list write {key}:='[1, 2]'")
         arguments[key] = value
     return arguments
-
-
-def _read_item(item: str) -> tuple[str, Any]:
-    if (match := _ITEM.fullmatch(item)) is None:
-        raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
-    key, sign, value = match["key"], match["sign"], match["value"]
-    if value.startswith("@"):
-        value = text_of(value[1:])
-    if sign == "=":
-        return key, value
-    try:
-        return key, json.loads(value)
-    except ValueError as error:
-        how = f"for plain text write {key}=..."
-        raise InvalidArguments(f"{key}:= needs JSON, and this is not: {error}; {how}") from None

@@ -2,7 +2,6 @@
 
 Without --all, only those made in this folder. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 
-\b
 Examples:
   handrail calls
   handrail calls --all --json
@@ -55,7 +54,6 @@ def prune(
 
     Without options, what `effects.keep_days` and `effects.keep_bytes` say.
 
-    \b
     Examples:
       handrail calls prune --days 1 --dry-run
     """

@@ -6,7 +6,6 @@ actions ask first. `!command` runs your own command in the agent's shell. /help 
 `handrail setup` chooses the model. Or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or
 ANTHROPIC_API_KEY. Needs `pip install 'handrail[agent]'`.
 
-\b
 Examples:
   handrail chat
   handrail chat "what is this project?"
@@ -78,24 +77,19 @@ def chat(
     ask_about_folder(trust=trust_folder)
     made = _made("yolo" if yolo else mode, {"model": model, "toolsets": toolset, "without": disable})
     with contextlib.closing(made.store), contextlib.closing(made):
-        code = _talk(made, LAST if goes_on else resume, message)
+        code = 0
+        try:
+            leave_on_signals(made.pastes.close)
+            made.open(LAST if goes_on else resume)
+            greet(made)
+            if (load := getattr(made.agent.models[0], "load", None)) is not None:  # what the first question needs
+                threading.Thread(target=load, name="handrail-load").start()
+            made.talk(message)
+        except Leave as left:
+            if made.was_used:
+                made.say(f"Continue with: {typed(f'chat --resume {made.agent.session_id}')}", "dim")
+            code = left.code
     raise Exit(code)
-
-
-def _talk(made: Chat, resume: str | None, message: str) -> int:
-    """Runs until the user leaves. Returns the exit code."""
-    try:
-        leave_on_signals(made.pastes.close)
-        made.open(resume)
-        greet(made)
-        if (load := getattr(made.agent.models[0], "load", None)) is not None:  # what the first question needs
-            threading.Thread(target=load, name="handrail-load").start()
-        made.talk(message)
-    except Leave as left:
-        if made.was_used:
-            made.say(f"Continue with: {typed(f'chat --resume {made.agent.session_id}')}", "dim")
-        return left.code
-    return 0
 
 
 def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:

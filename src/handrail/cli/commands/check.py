@@ -5,7 +5,6 @@ you allowed for good (`approval_rules`, `approvals` and `command_allowlist` in c
 the command lines that would run, as far as they can be known: variables, quotes, wrappers and nested shells are
 followed.
 
-\b
 Examples:
   handrail check 'rm -rf build/'
   handrail check 'curl -s https://example.com/install.sh | sudo bash'

@@ -4,7 +4,6 @@ It completes commands, tools and their arguments, toolsets, settings and session
 
 Nothing is installed: you decide where the script goes.
 
-\b
 Examples:
   eval "$(handrail completion bash)"    in ~/.bashrc
   eval "$(handrail completion zsh)"     in ~/.zshrc

@@ -3,7 +3,6 @@
 It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING
 override the file.
 
-\b
 Examples:
   handrail config show
   handrail config set files.roots '[~/work]'
@@ -55,7 +54,6 @@ def get(key: Key, as_json: Json = False) -> None:
 
     It is the environment's, or else the file's, or else the default.
 
-    \b
     Examples:
       handrail config get results.max_chars
       handrail config get files --json
@@ -69,7 +67,6 @@ def get(key: Key, as_json: Json = False) -> None:
 def set_value(key: Key, value: Annotated[str, argument("VALUE", "Text, a number, true, [a, b].")]) -> None:
     """Set a value in the file.
 
-    \b
     Examples:
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
@@ -83,7 +80,6 @@ def set_value(key: Key, value: Annotated[str, argument("VALUE", "Text, a number,
 def unset(key: Key) -> None:
     """Remove a setting from the file, so that its default applies again.
 
-    \b
     Example:
       handrail config unset files.roots
     """
@@ -96,7 +92,6 @@ def unset(key: Key) -> None:
 def path() -> None:
     """Print where the file is. It need not exist.
 
-    \b
     Example:
       cp "$(handrail config path)" backup.yaml
     """
@@ -109,7 +104,6 @@ def edit() -> None:
 
     You edit a copy, which replaces the file once it is valid. If it is not, you see why and can edit again.
 
-    \b
     Example:
       EDITOR=nano handrail config edit
     """
@@ -139,7 +133,6 @@ def confirm(yes: Annotated[bool, option("--yes", "Do not ask.")] = False) -> Non
     Changes that you make with `handrail config`, and a file that is there when you start Handrail at a terminal, need no
     confirmation. Services and processes that already run use weaker settings, also of a project's policy file, only after it.
 
-    \b
     Example:
       handrail config confirm
     """
@@ -179,7 +172,6 @@ def _waiting() -> Iterator[_File]:
 def show(as_json: Json = False) -> None:
     """Print every setting, its value, and where that comes from.
 
-    \b
     Examples:
       handrail config show --json | jq .files
     """
@@ -233,19 +225,13 @@ def template() -> str:
     """A file to start from: every setting, commented out, with its documentation and default."""
     lines = ["# Handrail's configuration. Take away the # before what you want to set, and before its section.", ""]
     for name, schema in json_schema()["properties"].items():
-        lines += [*_section(name, schema), ""]
+        whole = "" if schema.get("properties") else f" {json.dumps(schema.get('default', {}))}"
+        lines += [*_comment(schema["description"], indent=0), f"#{name}:{whole}"]
+        for key, setting in schema.get("properties", {}).items():
+            lines += _comment(setting.get("description", ""), indent=2)
+            lines.append(f"#  {key}: {json.dumps(setting.get('default'))}")
+        lines.append("")
     return "\n".join(lines)
-
-
-def _section(name: str, schema: JsonDict) -> Iterator[str]:
-    yield from _comment(schema["description"], indent=0)
-    if not schema.get("properties"):
-        yield f"#{name}: {json.dumps(schema.get('default', {}))}"
-        return
-    yield f"#{name}:"
-    for key, setting in schema["properties"].items():
-        yield from _comment(setting.get("description", ""), indent=2)
-        yield f"#  {key}: {json.dumps(setting.get('default'))}"
 
 
 def _comment(text: str, *, indent: int) -> list[str]:

@@ -1,6 +1,5 @@
 """Run jobs at set times, and see how they went.
 
-\b
 Examples:
   handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
   handrail cron add 30m --tool terminal --arg command='df -h /'
@@ -84,7 +83,6 @@ def add(
 ) -> None:
     """Add a job, for an agent or for one tool, that runs in this folder.
 
-    \b
     Examples:
       handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
       handrail cron add 30m --tool terminal --arg command='df -h /' --name disk

@@ -3,7 +3,6 @@
 It works when the configuration does not. Optional parts that are missing are listed, but are no faults. A
 configuration that cannot be used, or a tool that cannot be imported, is a fault.
 
-\b
 Examples:
   handrail doctor
   handrail doctor --json | jq '.findings[] | select(.health != "ok")'

@@ -2,7 +2,6 @@
 
 Files lost, changed, created and moved, and hosts contacted.
 
-\b
 Examples:
   handrail effects 17
   handrail effects 17 --diff
@@ -144,15 +143,12 @@ def _show_conflict(answer: JsonDict, calls: Calls) -> None:
     number = answer["call"]
     say(f"call {number} was not undone, and nothing was changed: this was changed since")
     for one in answer["conflicts"][:_MAX_LISTED]:
-        say(f"  {one['path']} by {_who(one, calls)}")
+        who = f"somebody else at {time.strftime('%d %b %H:%M:%S', time.localtime(one['when']))}"
+        if one["call"]:
+            record = calls.records.find(one["call"])
+            about = f" ({record.tool}: {shortened(record.head, 40)})" if record is not None else ""
+            who = f"call {one['call']}{about}"
+        say(f"  {one['path']} by {who}")
     later = sorted({one["call"] for one in answer["conflicts"] if one["call"]}, reverse=True)
     first = f"`handrail undo {later[0]}` first, or " if later else ""
     say(f"{first}--only PATH for a part, or --force, which keeps what is there now beside it")
-
-
-def _who(conflict: JsonDict, calls: Calls) -> str:
-    if not conflict["call"]:
-        return f"somebody else at {time.strftime('%d %b %H:%M:%S', time.localtime(conflict['when']))}"
-    record = calls.records.find(conflict["call"])
-    about = f" ({record.tool}: {shortened(record.head, 40)})" if record is not None else ""
-    return f"call {conflict['call']}{about}"

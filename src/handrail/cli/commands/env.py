@@ -1,6 +1,5 @@
 """List, check and clean up the places where commands can run.
 
-\b
 Examples:
   handrail env list
   handrail env check docker
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
-from ...app import Handrail
 from ...base.temporary_folders import left_folders
 from ...config.paths import state_dir
 from ...environments.backend_table import resolve
@@ -22,7 +20,6 @@ from ...environments.base import Environment
 from ...environments.private_dirs import prune_browsers
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
-from ...types import JsonDict
 from ..options import DryRun, Exit, Json, argument, new_cli, option
 from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
 from ..runtime import open_runtime
@@ -38,16 +35,21 @@ def list_environments(as_json: Json = False) -> None:
 
     What cannot be used says why, and what would change that. The one that the configuration names is marked.
 
-    \b
     Examples:
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
-    app = open_runtime()
-    listed = [_described(app, name) for name in app.environments.backends.names()]
-    rows = []
-    for row in listed:
-        status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
-        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(as_typed(status))))
+    app, listed, rows = open_runtime(), [], []
+    for name in app.environments.backends.names():
+        configured = app.config.terminal.backend.partition(":")[0] == name
+        try:
+            missing = app.environments.backends.get(name).check(app.config.terminal.backends.get(name, {}))
+            reason, fix = (missing.reason, missing.fix) if missing is not None else ("", "")
+        except HandrailError as error:
+            reason, fix = str(error), ""
+        about = {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
+        listed.append(about)
+        status = "; ".join(filter(None, (reason, fix))) if reason else "available"
+        rows.append((f"{name}{' *' if configured else ''}", visible(as_typed(status))))
     emit_table(("ENVIRONMENT", "STATUS"), rows, listed, as_json=as_json, wide=1)
 
 
@@ -55,7 +57,6 @@ def list_environments(as_json: Json = False) -> None:
 def check(name: Name, full: Full = False, as_json: Json = False) -> None:
     """Start an environment, try what commands rely on, and remove it again.
 
-    \b
     Examples:
       handrail env check local
       handrail env check ssh:build.example
@@ -110,16 +111,6 @@ def prune(dry_run: DryRun = False, as_json: Json = False) -> None:
         for problem in problems:
             say(problem)
     raise Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
-
-
-def _described(app: Handrail, name: str) -> JsonDict:
-    configured = app.config.terminal.backend.partition(":")[0] == name
-    try:
-        missing = app.environments.backends.get(name).check(app.config.terminal.backends.get(name, {}))
-        reason, fix = (missing.reason, missing.fix) if missing is not None else ("", "")
-    except HandrailError as error:
-        reason, fix = str(error), ""
-    return {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
 
 
 class Checked(NamedTuple):

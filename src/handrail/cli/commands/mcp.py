@@ -1,6 +1,5 @@
 """See, add and try MCP servers.
 
-\b
 Examples:
   handrail mcp add time -- mcp-server-time
   handrail mcp add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'

@@ -2,7 +2,6 @@
 
 That is its settings, MCP servers, skills, memory and scheduled jobs.
 
-\b
 Examples:
   handrail migrate hermes --dry-run
   handrail migrate hermes ~/.hermes --yes
@@ -35,7 +34,6 @@ from ...mcp_client.server_config import Server, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
-from ...settings.schema import Config
 from ...settings.services import PROVIDERS
 from ...tools.cron.job_requests import open_jobs, planned, save
 from ...tools.cron.schedule import zone_of
@@ -200,7 +198,14 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -
         ours = {step: ours}
     try:
         check(ours)
-        _check_usable(build(ours))
+        config = build(ours)  # it may be valid, and make commands fail
+        register_external(HookManager(), config.hooks, plugin="config")
+        backends.get(config.terminal.backend)
+        if config.model.provider not in ("", *PROVIDERS):
+            why = "without one, model.base_url is asked"
+            raise ConfigError(f"there is no provider {config.model.provider!r} here; {why}")
+        if config.schedule.timezone:
+            zone_of(config.schedule.timezone)
         now = file.get(steps)
     except HandrailError as error:
         return Item(name, LEFT_OUT, str(error))
@@ -243,16 +248,6 @@ def _is_toolset(name: str, app: Handrail) -> bool:
         return bool(app.toolsets.canonical(name))
     except UnknownToolset:
         return False
-
-
-def _check_usable(config: Config) -> None:
-    """Raises HandrailError for what is valid, and would make commands fail."""
-    register_external(HookManager(), config.hooks, plugin="config")
-    backends.get(config.terminal.backend)
-    if config.model.provider not in ("", *PROVIDERS):
-        raise ConfigError(f"there is no provider {config.model.provider!r} here; without one, model.base_url is asked")
-    if config.schedule.timezone:
-        zone_of(config.schedule.timezone)
 
 
 def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:

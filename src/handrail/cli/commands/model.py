@@ -3,7 +3,6 @@
 The model is HANDRAIL_MODEL or `model.name` of the configuration, at OPENAI_BASE_URL or `model.base_url`. Its key is
 found in the environment, such as OPENAI_API_KEY, or in the system's keyring (`keyring set handrail OPENAI_API_KEY`).
 
-\b
 Examples:
   handrail model list
   handrail model test
@@ -29,7 +28,6 @@ Name = Annotated[str | None, argument("[MODEL]", "By default the one an agent wo
 def list_models(as_json: Json = False) -> None:
     """List the models of the configured provider, and of servers that run on this machine.
 
-    \b
     Examples:
       handrail model list --json | jq -r '.[].name'
 

@@ -2,7 +2,6 @@
 
 They send it to the agent's account in a chat, once, within ten minutes.
 
-\b
 Examples:
   handrail pair
   handrail pair list

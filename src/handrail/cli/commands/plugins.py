@@ -1,6 +1,5 @@
 """See, trust and write plugins.
 
-\b
 Examples:
   handrail plugins list
   handrail plugins new parrot

@@ -2,7 +2,6 @@
 
 A background process keeps running when the program that started it ends, and is listed until it ends or is killed.
 
-\b
 Examples:
   handrail ps
   handrail ps --all --json
@@ -53,7 +52,6 @@ def ps(context: Context, everything: Everything = False, task: Task = None, as_j
 def kill(ids: Ids = None, everything: KillEverything = False) -> None:
     """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
-    \b
     Examples:
       handrail ps kill --all
 
@@ -77,7 +75,6 @@ def log(
 ) -> None:
     """Print the output of a process, unchanged.
 
-    \b
     Examples:
       handrail ps log proc_1a2b3c4d | tail
     """

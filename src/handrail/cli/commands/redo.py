@@ -1,6 +1,5 @@
 """Bring back what an undo took back.
 
-\b
 Examples:
   handrail redo 17
 

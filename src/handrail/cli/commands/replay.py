@@ -4,7 +4,6 @@ The model gets the recorded messages and results: no tool runs. With --tools no 
 calls run again, you are asked before dangerous ones, and their results are compared. Calls of the agent's own tools,
 such as todo, are left out.
 
-\b
 Examples:
   handrail replay bug.cassette.jsonl
   handrail replay bug.cassette.jsonl --model other-model
@@ -30,6 +29,7 @@ from ..output import ExitCode, emit, emit_json, note, result_stream, visible
 from ..runtime import open_runtime
 
 _RESULT_CHARS = 300
+_DIFFERENCES = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}
 
 ReplayCassette = Annotated[Path, argument("FILE", "What `handrail record` has written.")]
 Model = Annotated[str | None, option("--model -m NAME", "Ask this model.")]
@@ -47,7 +47,11 @@ def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, 
             emit_json({"calls": len(recorded.calls), "differences": [each._asdict() for each in found]}, stdout)
         else:
             for each in found:
-                emit(_described(each), stdout)
+                arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
+                emit(f"{each.tool} {arguments}: {_DIFFERENCES[each.kind]}", stdout)
+                if each.kind == "result":
+                    emit(f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}", stdout)
+                    emit(f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}", stdout)
             how_many = f"{len(found)} differ" if found else "nothing differs"
             emit(f"{counted(len(recorded.calls), 'call')} recorded; {how_many}.", stdout)
     raise Exit(ExitCode.FAILED if found else ExitCode.OK)
@@ -65,13 +69,3 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
             note(f"agent: {ended.answer}")
     store.close()
     return player.differences()
-
-
-def _described(each: Difference) -> str:
-    what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
-    arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
-    lines = [f"{each.tool} {arguments}: {what}"]
-    if each.kind == "result":
-        lines += [f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}"]
-        lines += [f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}"]
-    return "\n".join(lines)

@@ -1,6 +1,5 @@
 """Run planned rollouts. The tools rl_* plan, start and report on them.
 
-\b
 Example:
   handrail rl run 1f2e3d4c
 """

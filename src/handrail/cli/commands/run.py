@@ -6,7 +6,6 @@ FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole r
 messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
 as one batch; batches run one after the other and share one todo list.
 
-\b
 Examples:
   handrail run message.json
   handrail run - < calls.jsonl > tool-messages.jsonl

@@ -2,7 +2,6 @@
 
 Only tools that can be used now are included. Without --toolset or --disable, the configuration decides.
 
-\b
 Examples:
   handrail schema --toolset file
   handrail schema --disable terminal --format anthropic > tools.json

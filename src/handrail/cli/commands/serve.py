@@ -2,7 +2,6 @@
 
 It listens on this machine only; another address needs a token first. The printed link lets your browser in.
 
-\b
 Examples:
   handrail serve
   handrail serve --http 0.0.0.0:8765 --host agent.example.org
@@ -75,22 +74,18 @@ def run(
 
     with running.as_the_server(address) as (door, address):
         try:
-            _greet(served, address.url)
+            if sys.stdout.isatty():
+                emit(f"Open {address.url}/login?code={served.keys.new_link(served.keys.operator)}")
+                text = f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."
+                emit(fitted(as_typed(text)))
+            else:  # from a log, whoever reads that could log in
+                emit(f"Serving on {address.url}")
+                emit(fitted(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}")))
+            if not CONSOLE.exists():
+                emit(fitted("The API works, but there is no web console: npm builds it when Handrail is installed."))
             running.keep_serving(make, door, with_jobs=not no_cron)
         finally:
             note(("\n" if sys.stderr.isatty() else "") + "The server has stopped. Goodbye.")  # below the ^C
-
-
-def _greet(served: Served, url: str) -> None:
-    if sys.stdout.isatty():
-        emit(f"Open {url}/login?code={served.keys.new_link(served.keys.operator)}")
-        text = f"The link works once, within ten minutes. Other devices need {_NEW_TOKEN}. Ctrl-C stops it."
-        emit(fitted(as_typed(text)))
-    else:  # from a log, whoever reads that could log in
-        emit(f"Serving on {url}")
-        emit(fitted(as_typed(f"To log in, make a token in a terminal of yours: {_NEW_TOKEN}")))
-    if not CONSOLE.exists():
-        emit(fitted("The API works, but there is no web console: npm builds it when Handrail is installed."))
 
 
 @tokens.command("new")
@@ -140,7 +135,6 @@ def list_logins(as_json: Json = False) -> None:
 def end_login(login: Annotated[str, argument("ID", "As `handrail serve login list` shows it.")]) -> None:
     """Log a browser out.
 
-    \b
     Examples:
       handrail serve login end 3f9a01bc
     """

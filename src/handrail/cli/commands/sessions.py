@@ -1,6 +1,5 @@
 """List, read, search, export, branch and delete sessions.
 
-\b
 Examples:
   handrail sessions list
   handrail sessions show last
@@ -46,7 +45,6 @@ Sessions = Annotated[list[str], argument("SESSION...", "Their ids, or the starts
 def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: Json = False) -> None:
     """List the sessions, those used last first.
 
-    \b
     Examples:
       handrail sessions list --here
       handrail sessions list --json | jq -r '.[].id'
@@ -62,7 +60,6 @@ def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_js
 def show(session: SessionId = LAST, everything: Everything = False, as_json: Json = False) -> None:
     """Print a conversation.
 
-    \b
     Examples:
       handrail sessions show
       handrail sessions show 20260703-1412 --all
@@ -79,7 +76,6 @@ def show(session: SessionId = LAST, everything: Everything = False, as_json: Jso
 def search(words: SearchWords, limit: Limit = 10, as_json: Json = False) -> None:
     """Find messages of all sessions by words, or by a piece of text.
 
-    \b
     Examples:
       handrail sessions search "read_config(path)"
       handrail sessions search deploy friday
@@ -102,7 +98,6 @@ def search(words: SearchWords, limit: Limit = 10, as_json: Json = False) -> None
 def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = None) -> None:
     """Print a session for other programs: JSON lines, or a ShareGPT-style trajectory.
 
-    \b
     Examples:
       handrail sessions export last > session.jsonl
       handrail sessions export 20260703 --format sharegpt -o trajectory.json
@@ -122,7 +117,6 @@ def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = Non
 def branch(session: SessionId = LAST, after: After = None, as_json: Json = False) -> None:
     """Start a new session from a copy of another one. Both stay.
 
-    \b
     Examples:
       handrail sessions branch last
       handrail sessions branch 20260703 --after 412

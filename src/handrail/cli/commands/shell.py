@@ -3,7 +3,6 @@
 It has the same files, variables and limits. Nothing is asked: you are the one who would be asked. It ends with
 `exit` or Ctrl-D and leaves nothing behind. It does not share the variables of the task's own shell.
 
-\b
 Examples:
   handrail shell
   handrail shell --env docker:python:3.12

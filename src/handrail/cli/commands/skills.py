@@ -1,6 +1,5 @@
 """See and trust skills: written know-how in the SKILL.md format.
 
-\b
 Examples:
   handrail skills list
   handrail skills show git-release

@@ -2,7 +2,6 @@
 
 For a tool that cannot be used, it says why, and what would change that.
 
-\b
 Examples:
   handrail tools
   handrail tools --toolset file --toolset web

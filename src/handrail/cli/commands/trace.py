@@ -4,7 +4,6 @@ It shows model requests, tool calls, approvals and child agents, with their time
 
 Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
 
-\b
 Examples:
   handrail trace
   handrail trace 20260703-1412 --json | jq '.moments[].kind'

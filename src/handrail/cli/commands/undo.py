@@ -2,7 +2,6 @@
 
 It works for commands, scripts and file tools. Nothing is lost: `handrail redo` brings back what was taken back.
 
-\b
 Examples:
   handrail undo 17
   handrail undo --last

@@ -72,9 +72,5 @@ class EditorLink:
             future.cancel()
             raise ToolFailed(f"the editor did not do it: {error or type(error).__name__}") from error
 
-    def card_of(self, call_id: str) -> str:
-        """The open card of a call; that of the outer call for one that another call makes. Empty if there is none."""
-        return next((each for each in (call_id, call_id.rpartition(".")[0]) if each in self.open_calls), "")
-
     def close(self) -> None:
         self._sender.cancel()

@@ -225,8 +225,10 @@ class ClientApprover:
             return None
         asked = Question(request)
         while True:
-            key = f"approval {request.id}"
-            params = mcp_types.ElicitRequestFormParams(message=_message(asked), requested_schema=form(asked))
+            key, lines = f"approval {request.id}", None if asked.is_whole else _MAX_LINES
+            how = f"answer {VIEW} to see all"
+            text = question(request, width=_WIDTH, painted=False, max_lines=lines, how=how).strip("\n")
+            params = mcp_types.ElicitRequestFormParams(message=text, requested_schema=form(asked))
             # Nobody can have approved what was not asked yet.
             responses = await call.ask({key: mcp_types.ElicitRequest(params=params)}, beforehand=False)
             if (reply := reply_of(responses[key], asked)) is not VIEW_ALL:
@@ -255,9 +257,3 @@ def reply_of(answer: Any, asked: Question) -> Any:
                 return Answer(offered, ClientApprover.name)
     closed = {"decline": "the question was declined", "cancel": "the question was closed"}.get(action, "")
     return Answer(Decision.DENY, ClientApprover.name, str(content.get(_WHY) or closed)[:1000])
-
-
-def _message(asked: Question) -> str:
-    lines = None if asked.is_whole else _MAX_LINES
-    how = f"answer {VIEW} to see all"
-    return question(asked.request, width=_WIDTH, painted=False, max_lines=lines, how=how).strip("\n")
