@@ -113,17 +113,14 @@ def _checked_timeout(seconds: float | None) -> float | None:
 DryRun = Annotated[bool, option("--dry-run", "Only show what would be done.")]
 Json = Annotated[bool, option("--json", "Print JSON, for programs.")]
 Tool = Annotated[str, argument("TOOL", "Name of a tool.", autocompletion=_tool_names)]
+Texts = list[str] | None
 Toolsets = Annotated[
-    list[str] | None,
-    option("--toolset -t NAME", "Only the tools of this set; can be repeated.", autocompletion=_toolset_names),
+    Texts, option("--toolset -t NAME", "Only the tools of this set; can be repeated.", autocompletion=_toolset_names)
 ]
 Disabled = Annotated[
-    list[str] | None,
-    option("--disable NAME", "Without the tools of this set; can be repeated.", autocompletion=_toolset_names),
+    Texts, option("--disable NAME", "Without the tools of this set; can be repeated.", autocompletion=_toolset_names)
 ]
-Hosts = Annotated[
-    list[str] | None, option("--host NAME", "A name that the server is called by, such as agent.example.org.")
-]
+Hosts = Annotated[Texts, option("--host NAME", "A name that the server is called by, such as agent.example.org.")]
 TokenFd = Annotated[int | None, option("--token-fd N", "Read the token from this file descriptor.", min=0)]
 ToolsetName = Annotated[str | None, argument("[NAME]", "A toolset.", autocompletion=_toolset_names)]
 Task = Annotated[str | None, option("--task ID", "The task that the calls belong to.")]

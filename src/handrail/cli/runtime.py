@@ -107,7 +107,11 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
 
     try:
         pool.submit(run)
-        if _wait_for(outcome, timeout):
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        # A Ctrl-C that comes just before a wait is received only when the wait ends, so each is short.
+        while not outcome.done() and (left := end - time.monotonic()) > 0:
+            wait([outcome], min(_POLL_SECONDS, left))
+        if outcome.done():
             return outcome.result(), Ending.DONE
         ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
@@ -126,17 +130,6 @@ def handling(handler: Callable[[int, FrameType | None], object] | signal.Handler
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def _wait_for(future: Future[T], timeout: float | None) -> bool:
-    """Whether it is done in time. A Ctrl-C that comes just before a wait is received only when the wait ends, so each is
-    short."""
-    end = None if timeout is None else time.monotonic() + timeout
-    while True:
-        left = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
-        done, _ = wait([future], max(0.0, left))
-        if done or (end is not None and time.monotonic() >= end):
-            return bool(done)
 
 
 class TerminalPerson:

@@ -38,8 +38,6 @@ _ALONE = "[This is the scheduled job {name!r}. Nobody can answer questions now; 
 
 
 class Ended(NamedTuple):
-    """How a run ended."""
-
     state: RunState
     output: str = ""
     error: str = ""
@@ -181,15 +179,7 @@ class Scheduler:
 
     def _start_due(self) -> int:
         started, now = 0, self._clock()
-        self._heal(now)
-        for job in self._jobs.due(now):
-            if len(self._running) >= self._settings.max_parallel:
-                break
-            started += self._start(job)
-        return started
-
-    def _heal(self, now: float) -> None:
-        """A clock that was ahead for a while has left times that no interval can give from now on: they are set anew."""
+        # A clock that was ahead for a while has left times that no interval can give from now on: they are set anew.
         for job in self._jobs.later(now + MIN_SECONDS):
             with contextlib.suppress(InvalidArguments):  # reported when it is due
                 schedule = read_schedule(job.schedule, job.timezone, now=now)
@@ -198,6 +188,11 @@ class Scheduler:
                     self._jobs.update(job._replace(next_run=after))
                     why = "was due too late, as if the clock had been wrong"
                     self._notify(f"{job.name} {why}; its next run is set anew")
+        for job in self._jobs.due(now):
+            if len(self._running) >= self._settings.max_parallel:
+                break
+            started += self._start(job)
+        return started
 
     def _start(self, job: Job) -> bool:
         """Whether it was started."""

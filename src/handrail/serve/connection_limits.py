@@ -35,9 +35,8 @@ def max_connections() -> int:
 
 def protocol(limit: int, *, header_seconds: float = HEADER_SECONDS) -> type[LimitedConnection]:
     """The connection class of one server. Over `limit`, a new connection replaces the one that has been idle longest."""
-    return type(
-        "LimitedConnection", (LimitedConnection,), {"limit": limit, "header_seconds": header_seconds, "idle": {}}
-    )
+    values = {"limit": limit, "header_seconds": header_seconds, "idle": {}}
+    return type("LimitedConnection", (LimitedConnection,), values)
 
 
 class BacklogServer(uvicorn.Server):

@@ -136,8 +136,12 @@ class Chat:
             if first:
                 self.screen.write(f"› {visible(first)}\n")
                 self._do(first)
-            self._take_early_input()
-            interrupts = 0
+            typed = TypedAhead(self.draft, self.pastes)  # before the first prompt; Enter sends there, too
+            with self.screen.reading_keys() as reads:
+                if reads:
+                    typed.feed(self.screen.keys(0))
+            self._ahead += map(self.pastes.unfolded, typed.lines)
+            self.draft, interrupts = typed.text, 0
             while True:
                 try:
                     line = self._read()
@@ -286,15 +290,6 @@ class Chat:
         ran = run_own(self.app, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
             self.notes.append(self.app.environments.masker(ran.for_agent(command)))
-
-    def _take_early_input(self) -> None:
-        """Take what was typed before the first prompt; Enter sends there, too."""
-        typed = TypedAhead(self.draft, self.pastes)
-        with self.screen.reading_keys() as reads:
-            if reads:
-                typed.feed(self.screen.keys(0))
-        self._ahead += map(self.pastes.unfolded, typed.lines)
-        self.draft = typed.text
 
     def _read(self) -> str:
         if self._ahead:

@@ -57,12 +57,10 @@ class View:
             self._status, self._is_stopping = "stopping; press Ctrl-C again to leave", True
 
     def draw(self) -> None:
-        """Draw the lines below."""
         with self._lock:
             self.screen.below(self._lines())
 
     def _lines(self) -> list[Text]:
-        """What changes, as it is now."""
         now = time.monotonic()
         columns, rows = self.screen.size
         # Not more than half of the rows: should a narrower window wrap each line, none is pushed out of it for good.
@@ -116,9 +114,8 @@ class View:
                     self._thought.add(text)
             case events.ToolStarted():
                 self._finish()
-                self._calls[event.call_id] = Call(
-                    event, self._registry, width=self.screen.width, theme=self.screen.code_theme
-                )
+                width, theme = self.screen.width, self.screen.code_theme
+                self._calls[event.call_id] = Call(event, self._registry, width=width, theme=theme)
             case events.ToolProgress():
                 if (call := self._calls.get(event.call_id)) is not None:
                     call.update(event)
@@ -195,7 +192,6 @@ class Answer:
             self._flush()
 
     def finish(self) -> None:
-        """No more will come of it."""
         self._end_line()
         self._flush()
         self._lines, self._fence = [], ""
@@ -251,7 +247,6 @@ class Thought:
         self._text += text
 
     def tail(self, width: int) -> list[str]:
-        """Its last lines."""
         kept = self._text[-_MAX_CHARS:].splitlines()[-_LIVE_LINES:]
         return [row for line in kept for row in textwrap.wrap(visible(line), width)][-_LIVE_LINES:]
 

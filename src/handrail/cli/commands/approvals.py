@@ -188,9 +188,8 @@ def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: Json = Fal
     commands = [rule.rule for rule in rules.values() if rule.rule not in keys]
     add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
     if as_json:
-        emit_json(
-            {"accepted": [{"id": each.id, "setting": each.setting, "rule": each.rule} for each in rules.values()]}
-        )
+        accepted = [{"id": each.id, "setting": each.setting, "rule": each.rule} for each in rules.values()]
+        emit_json({"accepted": accepted})
     for rule in rules.values():
         say(f"{rule.setting} has {visible(rule.rule)} now")
 

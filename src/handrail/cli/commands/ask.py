@@ -84,17 +84,13 @@ def ask(
         done, ending = supervise(work, timeout=timeout)
         ended = done or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned")
         reporter.answer(ended, as_json=as_json)
-    raise Exit(_code(ended, ending, reporter))
-
-
-def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
     if ending is Ending.TIMED_OUT or ended.end is End.TIME:
-        return ExitCode.TIMEOUT
+        raise Exit(ExitCode.TIMEOUT)
     if ending is Ending.INTERRUPTED:
-        return ExitCode.INTERRUPTED
+        raise Exit(ExitCode.INTERRUPTED)
     if ended.end is not End.ANSWERED:
-        return ExitCode.FAILED
-    return ExitCode.DENIED if reporter.denied else ExitCode.OK
+        raise Exit(ExitCode.FAILED)
+    raise Exit(ExitCode.DENIED if reporter.denied else ExitCode.OK)
 
 
 def _text(question: str) -> str:

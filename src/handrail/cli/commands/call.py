@@ -36,16 +36,13 @@ from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supe
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
+_GIVEN = "key=value, key:=json, key=@file; or - for JSON from stdin."
+Arguments = Annotated[list[str] | None, argument("KEY=VALUE", _GIVEN, autocompletion=argument_names)]
 
 
 def call(
     tool: Tool,
-    arguments: Annotated[
-        list[str] | None,
-        argument(
-            "KEY=VALUE", "key=value, key:=json, key=@file; or - for JSON from stdin.", autocompletion=argument_names
-        ),
-    ] = None,
+    arguments: Arguments = None,
     task: Task = None,
     session: Session = None,
     timeout: Timeout = None,

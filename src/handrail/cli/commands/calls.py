@@ -20,6 +20,8 @@ from ..runtime import open_runtime
 from .effects import call_row
 
 cli = new_cli()
+Days = Annotated[float | None, option("N", "Forget what is older than this.", min=0)]
+Megabytes = Annotated[int | None, option("N", "Keep at most so much.", min=0)]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
@@ -44,12 +46,7 @@ def calls(
 
 
 @cli.command()
-def prune(
-    days: Annotated[float | None, option("N", "Forget what is older than this.", min=0)] = None,
-    megabytes: Annotated[int | None, option("N", "Keep at most so much.", min=0)] = None,
-    dry_run: DryRun = False,
-    as_json: Json = False,
-) -> None:
+def prune(days: Days = None, megabytes: Megabytes = None, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Forget the oldest calls: they stay in the list, and cannot be undone any more.
 
     Without options, what `effects.keep_days` and `effects.keep_bytes` say.

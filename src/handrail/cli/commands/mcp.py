@@ -46,6 +46,8 @@ Env = Annotated[list[str] | None, option("--env -e KEY=VALUE", "For the command.
 Header = Annotated[list[str] | None, option("--header 'KEY: VALUE'", "For HTTP.")]
 Sse = Annotated[bool, option("--sse", "The server uses the older SSE transport.")]
 Offline = Annotated[bool, option("--offline", "Do not connect to them.")]
+Http = Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")]
+Backend = Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")]
 TrustName = Annotated[str | None, argument("[NAME]", "A server; without one, the project's file.")]
 _UNCONFIRMED = "it came into config.yaml since you confirmed that; `handrail config confirm` in a terminal of yours"
 
@@ -192,7 +194,6 @@ def login(name: Name) -> None:
 @cli.command()
 def logout(name: Name) -> None:
     """Forget the login at a server."""
-
     emit(f"{name}: the login is forgotten" if Login(_get(name), "").forget() else f"{name}: there was no login")
 
 
@@ -205,11 +206,7 @@ def _browse(url: str) -> None:
 
 @cli.command()
 def serve(
-    http: Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")] = None,
-    toolset: Toolsets = None,
-    env: Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")] = "",
-    host: Hosts = None,
-    token_fd: TokenFd = None,
+    http: Http = None, toolset: Toolsets = None, env: Backend = "", host: Hosts = None, token_fd: TokenFd = None
 ) -> None:
     """Offer these tools to an MCP client, with the same approval and limits.
 

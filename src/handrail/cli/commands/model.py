@@ -52,9 +52,8 @@ def list_models(as_json: Json = False) -> None:
     for row in rows:
         here = (row["name"], row["where"])
         row["chosen"] = chosen is not None and here == (chosen.name, selection.location_of(chosen, providers))
-    table = [
-        ["*" * bool(row["chosen"]), *(visible(str(row[key])) for key in ("name", "where", "what"))] for row in rows
-    ]
+    facts = ("name", "where", "what")
+    table = [["*" if row["chosen"] else "", *(visible(str(row[key])) for key in facts)] for row in rows]
     if rows or as_json:
         emit_table(("", "MODEL", "WHERE", "SERVER"), table, rows, as_json=as_json)
     if problem:

@@ -80,11 +80,9 @@ def log(
     """
     tracked, offset = open_runtime().processes.get(id), 0
     # Byte for byte into a file or a pipe; a terminal gets only text, without control sequences.
-    cleaner = TextCleaner() if sys.stdout.isatty() else None
+    cleaner, timeout = TextCleaner() if sys.stdout.isatty() else None, _POLL_SECONDS if follow else 0
     while True:
-        piece = tracked.use(
-            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called immediately
-        )
+        piece = tracked.use(lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=timeout))  # noqa: B023  called immediately
         offset = piece.offset + len(piece.data)
         if cleaner is not None:
             emit(cleaner.feed(piece.data), end="")

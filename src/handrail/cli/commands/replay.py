@@ -30,7 +30,6 @@ from ..runtime import open_runtime
 
 _RESULT_CHARS = 300
 _DIFFERENCES = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}
-
 ReplayCassette = Annotated[Path, argument("FILE", "What `handrail record` has written.")]
 Model = Annotated[str | None, option("--model -m NAME", "Ask this model.")]
 Tools = Annotated[bool, option("--tools", "Ask no model: make the recorded calls with today's tools, and compare.")]

@@ -24,9 +24,8 @@ def toolsets(name: ToolsetName = None, everything: Everything = False, as_json: 
         info = known.info(name)
         lines = [f"{info['name']}: {info['description']}"]
         lines += [f"includes: {', '.join(info['includes'])}"] if info["includes"] else []
-        emit_either(
-            info, "\n".join([*lines, f"tools: {', '.join(info['tools']) or 'none installed'}"]), as_json=as_json
-        )
+        lines.append(f"tools: {', '.join(info['tools']) or 'none installed'}")
+        emit_either(info, "\n".join(lines), as_json=as_json)
         return
     listed = [known.info(each) for each in known.names()]
     shown = [info for info in listed if everything or not info["name"].startswith(_SURFACES)]

@@ -53,10 +53,8 @@ class ScriptedUser:
 
     def decide(self, request: ApprovalRequest) -> Decision:
         answer = Decision.ONCE if request.text == APPROVED else Decision.DENY
-        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
-        asked = brief(
-            request._replace(id=""), width=width, painted=colours(sys.stdout), rows=_QUESTION_ROWS, diff_lines=0
-        )
+        width, painted = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1, colours(sys.stdout)
+        asked = brief(request._replace(id=""), width=width, painted=painted, rows=_QUESTION_ROWS, diff_lines=0)
         emit(asked.text, end="")
         emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
         return answer
@@ -207,9 +205,8 @@ def read_data(name: str) -> Any:
 def read_scenes() -> tuple[str, list[Scene]]:
     """The user's task, and the scenes in their order."""
     data = read_data("scenes.yaml")
-    return data["task"], [
-        Scene(**{**scene, "replies": [_reply(**reply) for reply in scene["replies"]]}) for scene in data["scenes"]
-    ]
+    scenes = ({**scene, "replies": [_reply(**reply) for reply in scene["replies"]]} for scene in data["scenes"])
+    return data["task"], [Scene(**scene) for scene in scenes]
 
 
 def _reply(says: str, calls: Sequence[Mapping[str, Any]] = ()) -> Reply:

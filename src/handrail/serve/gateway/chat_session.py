@@ -18,6 +18,7 @@ from ..shared_state import Served
 from .store import GatewayStore, Where
 
 log = logging.getLogger(__name__)
+SendText = Callable[[Where, str], Awaitable[None]]
 BROKEN = "⚠️ Something broke here; see the server's log."
 # For a platform without a toolset preset of its own.
 _CORE_PRESET = "handrail-cli"
@@ -154,15 +155,7 @@ async def _retried(sending: Callable[[], Awaitable[None]]) -> bool:
 class Chat:
     """Everything here runs on the server's loop. `reply` sends a text to the chat."""
 
-    def __init__(
-        self,
-        served: Served,
-        store: GatewayStore,
-        account: Account,
-        where: Where,
-        *,
-        reply: Callable[[Where, str], Awaitable[None]],
-    ) -> None:
+    def __init__(self, served: Served, store: GatewayStore, account: Account, where: Where, *, reply: SendText) -> None:
         self._served, self._store, self._account, self._reply = served, store, account, reply
         self.where = where
         self._waiting: list[str] = []

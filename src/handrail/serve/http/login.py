@@ -38,9 +38,7 @@ async def log_in(context: RequestContext) -> Response:
     request.state.logged_in = who  # for the audit
     response = as_response({"name": who.name, "role": who.role.word, "page_key": made.page_key})
     secure = request.url.scheme == "https"
-    response.set_cookie(
-        COOKIE, made.cookie, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
-    )
+    response.set_cookie(COOKIE, made.cookie, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure)
     return response
 
 

@@ -79,10 +79,8 @@ class ClientRequest:
         missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
         if missing:
             why = f"the MCP client does not support {', '.join(missing)}"
-            needed: JsonDict = {
-                "requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}
-            }
-            self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
+            needed: JsonDict = {_KINDS[method][0]: {} for method in missing if method in _KINDS}
+            self.failure = MCPError(MISSING_CAPABILITY, why, data={"requiredCapabilities": needed})
             raise ToolUnavailable(why)
         asked = {key: _KINDS[each["method"]][1].model_validate(dict(each)) for key, each in requests.items()}
         return {key: dumped(each) for key, each in (await self.ask(asked)).items()}
