@@ -212,8 +212,7 @@ def open_session(
     with contextlib.ExitStack() as closing:
         app = Handrail(backends=EditorBackends(link), person=EditorPerson(link))
         closing.callback(app.close)
-        mcp = _editor_servers(app, servers, cwd)
-        if mcp is not None:
+        if (mcp := _editor_servers(app, servers, cwd)) is not None:
             closing.callback(mcp.close)
         named = [[f"mcp-{name}" for name in each.connections.servers] if each else [] for each in (app.mcp, mcp)]
         enabled = [*(app.config.tools.enabled_toolsets or [_TOOLSET, *named[0]]), *named[1]]
