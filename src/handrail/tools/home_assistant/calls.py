@@ -18,7 +18,7 @@ from ...errors import InvalidArguments, ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext, Unavailable
-from . import check
+from .tool import check
 
 _MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200
