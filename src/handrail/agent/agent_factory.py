@@ -97,7 +97,6 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
 
 
 def budgets_of(config: ModelConfig) -> Budgets:
-    """The configured budgets of a turn."""
     limits = (config.max_turn_tokens or None, config.max_turn_seconds or None, config.max_turn_cost or None)
     return Budgets(config.max_model_calls, *limits)
 

@@ -29,8 +29,6 @@ _VERSION = 1
 
 
 class Recorded(NamedTuple):
-    """One call and its result."""
-
     tool: str
     arguments: JsonDict
     result: Any

@@ -89,11 +89,9 @@ class Loop:
         self._stop.cancel(reason)
 
     def charge(self, usage: Usage) -> None:
-        """Add the usage of a child agent or helper to this turn."""
         self._turn.charge(usage)
 
     def left(self) -> Budgets:
-        """What is left of this turn's budgets."""
         return self._turn.left()
 
     async def arun(

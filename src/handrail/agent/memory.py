@@ -50,7 +50,6 @@ class Memory:
         self._change(store, lambda entries: _changed(entries, _only(entries, old), []))
 
     def used(self, store: Store) -> tuple[int, int]:
-        """Characters used, and the limit."""
         return len(_SEPARATOR.join(self.entries(store))), store.value[1]
 
     def as_text(self) -> str:

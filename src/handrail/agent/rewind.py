@@ -31,7 +31,6 @@ def last(agent: Agent, text: str) -> tuple[list[StoredMessage], str]:
 
 
 def since(agent: Agent, text: str) -> tuple[list[StoredMessage], str]:
-    """What `/rewind N [message|files]` means."""
     messages, (number, _, part) = asked(agent), text.partition(" ")
     is_known = number.isascii() and number.isdecimal() and 0 < int(number) <= len(messages)
     if not is_known or part not in ("", *PARTS):

@@ -323,8 +323,6 @@ class RayEngine(Engine):
 
 
 class RayWorker:
-    """The actor."""
-
     def work(self, address: Address, name: str) -> None:
         work(address, name, is_apart=True)
 

@@ -182,7 +182,6 @@ class Artifacts:
             self._system.makedirs(self._root, exist_ok=True)
 
     def write_json(self, name: str, value: JsonDict) -> str:
-        """Returns the URL of what was written."""
         with self._opened(name) as (file, url):
             file.write(json.dumps(value, ensure_ascii=False).encode())
         return url

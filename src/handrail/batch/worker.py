@@ -153,7 +153,6 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
 
 
 def leave_unattended(app: Handrail) -> None:
-    """What would ask is denied."""
     app.runtime.approver = app.runtime.person = None
     app.gate.settings.leave_unattended()
 

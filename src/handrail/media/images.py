@@ -44,7 +44,6 @@ class Picture(NamedTuple):
 
     @property
     def part(self) -> dict[str, Any]:
-        """As a part of a message."""
         return {"type": "image_url", "image_url": {"url": self.url}}
 
 

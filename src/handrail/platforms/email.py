@@ -296,7 +296,6 @@ def _fetched(box: imaplib.IMAP4, uid: int) -> ReceivedEmail | None:
 
 
 def parse(raw: bytes) -> ReceivedEmail | None:
-    """Parse an email. None if it has no text or no sender."""
     mail = email.message_from_bytes(raw, policy=email.policy.default)
     assert isinstance(mail, EmailMessage)
     sender = email.utils.parseaddr(str(mail.get("From", "")))[1].lower()

@@ -142,8 +142,6 @@ async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook
 
 
 class PartialAnswer:
-    """The pieces of one attempt."""
-
     def __init__(self) -> None:
         self.text: list[str] = []
         self.chars = 0

@@ -20,7 +20,6 @@ from ...egress.questions import ToolHosts
 from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...settings.schema import Config
-from ...types import JsonDict
 from .session import NO_PAGE, GuardProxy, Session, incoming, target_host
 from .tool import executable
 
@@ -42,6 +41,8 @@ _ARGUMENTS = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
+# Of the variables, and not our keys: a page that takes over the browser can read its environment.
+_KEPT = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
 # In every document before its own scripts. Voice and video would bypass the proxy.
 _WITHOUT_WEBRTC = (
     "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
@@ -84,7 +85,6 @@ class Browsers:
         return await asyncio.wrap_future(thread.submit(task_id, work))
 
     def close_task(self, task_id: str) -> None:
-        """Close the task's pages, if it has any."""
         thread = self._thread
         if thread is not None and not thread.has_ended:
             thread.close_session(task_id)
@@ -102,9 +102,8 @@ class _BrowserThread:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._hosts = ToolHosts(config, "the browser")
-        self.proxy = GuardProxy(
-            self._hosts.guard
-        )  # of the browser itself, and of tasks that have no policy of their own
+        # Of the browser itself, and of tasks that have no policy of their own.
+        self.proxy = GuardProxy(self._hosts.guard)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
@@ -122,7 +121,6 @@ class _BrowserThread:
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks with a session."""
         return list(self._sessions)
 
     def submit(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> concurrent.futures.Future[T]:
@@ -212,6 +210,7 @@ class _BrowserThread:
         if self._playwright is None:
             self._playwright = await async_playwright().start()
         chromium = self._playwright.chromium
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             if config.cdp_url:
                 self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=_START_SECONDS * 1000)
@@ -223,7 +222,7 @@ class _BrowserThread:
                 args=list(_ARGUMENTS),
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
-                env={**_environment(), "TMPDIR": self._profile},
+                env={**environment, "TMPDIR": self._profile},
                 timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -263,12 +262,6 @@ class _BrowserThread:
 def _is_local(cdp_url: str) -> bool:
     """Whether the browser runs on this machine, where it can reach the proxy."""
     return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
-
-
-def _environment() -> JsonDict:
-    """Without our keys: a page that takes over the browser can read its environment."""
-    kept = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
-    return {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _why_not_started(cdp_url: str, error: str) -> str:

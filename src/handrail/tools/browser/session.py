@@ -167,7 +167,6 @@ class Session:
         return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
 
     def reset_page_counters(self) -> None:
-        """Forget what was counted for the previous page."""
         self._dialogs_seen = 0
         self._requests.clear()
 

@@ -86,10 +86,8 @@ class Listener:
         self._folder: str | None = None
         self._listener: socket.socket | None = None
         self._accepted: socket.socket | None = None
-        if with_socket:
-            self._listen()
-
-    def _listen(self) -> None:
+        if not with_socket:
+            return
         folder = self._folder = make_folder("code")
         self._listener = socket.socket(socket.AF_UNIX)
         try:
@@ -123,7 +121,6 @@ class Listener:
         )
 
     def _caller(self) -> SocketTransport | None:
-        """A caller that knows the token."""
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()

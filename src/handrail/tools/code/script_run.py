@@ -4,8 +4,6 @@ A Python there is sent our modules, then the script and its tools. While it runs
 its time is limited.
 """
 
-from __future__ import annotations
-
 import json
 import marshal
 import shlex
@@ -17,15 +15,16 @@ from concurrent.futures import Future, wait
 from functools import cache
 from importlib.resources import files
 from importlib.util import MAGIC_NUMBER
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...base.workers import Lane, pool
 from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
 from ...effects.open_call import call_number, has_run, stopped
-from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
+from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
 from ...environments.command_request import Capture
 from ...environments.held_calls import held_calls
+from ...environments.output import OutputSink
 from ...environments.tasks import TaskEnvironments, environments_of
 from ...environments.transport.bundle import boot
 from ...errors import InvalidArguments, ToolFailed
@@ -34,9 +33,6 @@ from ...protocols import Action, ActionKind
 from ...types import CancelToken, JsonDict, Resources, Toolbox, ToolContext
 from .channel import MAX_FRAME_BYTES, Channel, Listener, ScriptGone
 from .tool import callable_from_code
-
-if TYPE_CHECKING:
-    from ...environments.output import OutputSink
 
 # An unread call must fit into the log of the process.
 _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
@@ -256,17 +252,14 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             held_calls(environment).stop_clock(number, server.clock)
             ended = server.run()
         finally:
-            code_of_process = _end(process)
+            code_of_process = process.kill(grace=_KILL_GRACE_SECONDS).exit_code  # with everything that it started
+            process.forget()
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
             refused = held_calls(environment).refused(number)
             taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
     exit_code, failure = _ending(ended, code_of_process, seconds)
-    answer: JsonDict = {
-        "output": shown.text,
-        "exit_code": exit_code,
-        "tool_calls": ended.calls,
-    }
+    answer: JsonDict = {"output": shown.text, "exit_code": exit_code, "tool_calls": ended.calls}
     if shown.stored is not None:
         answer["stored"] = shown.stored
     if notes := [*refused, *environments.network_notes(context.task_id)]:
@@ -281,13 +274,6 @@ def _parameters(entry: ToolEntry) -> list[str]:
     schema = entry.schema["parameters"]
     required: Any = schema.get("required", ())
     return sorted(schema.get("properties", {}), key=lambda name: name not in required)
-
-
-def _end(process: BackgroundProcess) -> int | None:
-    """End the script and everything that it started."""
-    status = process.kill(grace=_KILL_GRACE_SECONDS)
-    process.forget()
-    return status.exit_code
 
 
 def _ending(ended: Ended, of_process: int | None, seconds: float) -> tuple[int, JsonDict]:

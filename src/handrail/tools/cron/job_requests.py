@@ -91,14 +91,6 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
     return about
 
 
-def check_may_schedule() -> None:
-    """Raises Denied for a process that an agent's tool started: it would bypass approval."""
-    if started_by_agent():
-        raise Denied(
-            "an agent schedules with its tool, not from its own shell; this process was started by one of its tools"
-        )
-
-
 def change(job: Job, action: str, now: float) -> Job:
     """Pause or resume. Runs that were due during a pause are skipped."""
     if job.state is JobState.FINISHED:
@@ -141,14 +133,10 @@ def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
     if work.tool:
         _check_tool(work, registry)
     texts = (work.prompt, json.dumps(dict(work.arguments), ensure_ascii=False), work.deliver, work.model)
-    for text in texts:
-        found = unseen_in(text)
-        if found:
-            raise InvalidArguments(f"the job {found}; leave them out: the user must be able to see what it does")
-        if len(text) > MAX_PROMPT_CHARS:
-            raise InvalidArguments(
-                f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file"
-            )
+    if found := next(filter(None, map(unseen_in, texts)), None):
+        raise InvalidArguments(f"the job {found}; leave them out: the user must be able to see what it does")
+    if max(map(len, texts)) > MAX_PROMPT_CHARS:
+        raise InvalidArguments(f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file")
     return work
 
 
@@ -189,7 +177,6 @@ def cwd_of(context: ToolContext) -> str:
 
 
 def usual_zone(config: Config) -> str:
-    """The time zone of a job that names none."""
     return config.schedule.timezone or local_zone()
 
 
@@ -231,7 +218,9 @@ def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
             chosen = jobs.all() if one is None else [one]
             found = [described(job, jobs.runs(job.id, limit=1 if one is None else 5)) for job in chosen]
         return tool_result(jobs=found, scheduler="runs" if scheduler_pid() else _NO_SCHEDULER)
-    check_may_schedule()
+    if started_by_agent():  # it would bypass approval
+        why = "this process was started by one of its tools"
+        raise Denied(f"an agent schedules with its tool, not from its own shell; {why}")
     job = _meant(args, context)
     if action in ("create", "update"):
         job = save(job, config)

@@ -105,12 +105,9 @@ def local_zone() -> str:
     """The name of this machine's time zone; UTC when it is unknown."""
     named = os.environ.get("TZ", "").lstrip(":")
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    for name in (named, linked):
-        if name:
-            try:
-                zone_of(name)
-            except InvalidArguments:
-                continue
+    for name in filter(None, (named, linked)):
+        with contextlib.suppress(InvalidArguments):
+            zone_of(name)
             return name
     return "UTC"
 

@@ -216,7 +216,6 @@ def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> lis
 
 
 def write_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    """Return what was written, and the diff."""
     files, task_id = written_files_of(context), context.task_id
     path = path_argument(args)
     content = text_argument(args, "content")
@@ -323,9 +322,8 @@ def undo_actions(args: JsonDict, context: ToolContext) -> list[Action]:
         return []
     _, record = _chosen(args, context)
     why = "it takes back a call although others have changed its files since; what is there now is kept beside them"
-    return [
-        Action(ActionKind.TOOL, f"undo call {record.number}: {record.head}", details={"why": why, "rule": "undo.force"})
-    ]
+    about = {"why": why, "rule": "undo.force"}
+    return [Action(ActionKind.TOOL, f"undo call {record.number}: {record.head}", details=about)]
 
 
 def _chosen(args: JsonDict, context: ToolContext) -> tuple[Calls, CallRecord]:

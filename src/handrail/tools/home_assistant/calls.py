@@ -17,7 +17,7 @@ from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
 from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, ToolContext, Unavailable
+from ...types import JsonDict, ToolContext, Unavailable
 from .tool import check
 
 _MAX_ENTITIES = 100
@@ -70,7 +70,6 @@ class Client:
         return {str(each) for each in found} if isinstance(found, list) else set()
 
     async def call(self, domain: str, service: str, data: JsonDict, *, answers: bool) -> Any:
-        """What the service changed; with `answers` also its response."""
         path = f"services/{domain}/{service}{'?return_response' if answers else ''}"
         return self._good(await self._ask("POST", path, data))
 
@@ -145,10 +144,8 @@ async def ha_list_services(args: JsonDict, *, context: ToolContext, **_: object)
     if not domain:
         return tool_result(services={name: sorted(services) for name, services in sorted(by_domain.items())})
     if domain not in by_domain:
-        near = nearest(domain, by_domain)
-        raise InvalidArguments(
-            f"Home Assistant has no services of the domain {domain!r}", argument="domain", did_you_mean=near
-        )
+        about = {"argument": "domain", "did_you_mean": nearest(domain, by_domain)}
+        raise InvalidArguments(f"Home Assistant has no services of the domain {domain!r}", **about)
     return tool_result(services={f"{domain}.{name}": _service(about) for name, about in by_domain[domain].items()})
 
 
@@ -216,10 +213,6 @@ def actions(args: JsonDict, _: ToolContext) -> list[Action]:
     return [] if asked is None else [asked]
 
 
-def resources(_: JsonDict, __: ToolContext) -> Resources:
-    return Resources(writes=("home assistant",))  # one after the other, in the model's order
-
-
 async def ha_call_service(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, data = Client(context), data_of(args)
     domain, service = args["domain"], args["service"]
@@ -260,10 +253,14 @@ def _result(service: str, done: Any) -> JsonDict:
 
 def question(service: str, data: Mapping[str, object]) -> Action | None:
     """The question for the gate about a call of `service` (`domain.name`); None for a harmless one."""
-    entities = entities_of(data)
-    if _is_harmless(service, entities, data):
+    entities, domain = entities_of(data), service.partition(".")[0]
+    if service in _FOR_ANY_DOMAIN:
+        known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
+        is_harmless = bool(entities) and known and data.keys() == {"entity_id"}
+    else:
+        is_harmless = service in _SERVICES or domain in _DOMAINS
+    if is_harmless:
         return None
-    domain = service.partition(".")[0]
     why = _WHY.get(domain, "it is not known to be harmless")
     details: JsonDict = {"why": f"{service} in Home Assistant: {why}"}
     others = {name: value for name, value in data.items() if name != "entity_id"}
@@ -280,10 +277,3 @@ def entities_of(data: Mapping[str, object]) -> list[str]:
     named = data.get("entity_id")
     parts = named if isinstance(named, list) else str(named or "").split(",")
     return [str(part).strip() for part in parts if str(part).strip()]
-
-
-def _is_harmless(service: str, entities: list[str], data: Mapping[str, object]) -> bool:
-    if service in _FOR_ANY_DOMAIN:
-        known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
-        return bool(entities) and known and data.keys() == {"entity_id"}
-    return service in _SERVICES or service.partition(".")[0] in _DOMAINS

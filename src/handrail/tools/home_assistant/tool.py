@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.availability import missing, usable_unless
 from ...core.builtin import family, registry, text
-from ...types import Unavailable
+from ...types import Resources, Unavailable
 
 if TYPE_CHECKING:
     from ...settings.schema import Config
@@ -46,7 +46,7 @@ registry.register(
         entity_id=text("What to do it to; several with commas between."),
         data={"type": "object", "description": 'What else it takes, such as {"brightness_pct": 40}.'},
     ),
-    resources="handrail.tools.home_assistant.calls:resources",
+    resources=lambda _: Resources(writes=("home assistant",)),  # one after the other, in the model's order
     actions="handrail.tools.home_assistant.calls:actions",
     example={
         "domain": "persistent_notification",

@@ -2,6 +2,7 @@
 
 import asyncio
 import posixpath
+from functools import partial
 
 from ...base.workers import pool
 from ...core.outcome import tool_result
@@ -56,8 +57,5 @@ def actions(args: JsonDict, _: ToolContext) -> list[Action]:
 
 
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:
-    found = []
-    for path in paths:
-        data = read_bytes(files, path, max_bytes=max_bytes)
-        found.append(Attachment(posixpath.basename(path) or "file", data))
-    return tuple(found)
+    read = partial(read_bytes, files, max_bytes=max_bytes)
+    return tuple(Attachment(posixpath.basename(path) or "file", read(path)) for path in paths)

@@ -20,22 +20,19 @@ from .library import FILE, Library, Skill, Source, State, check_name, parse, sus
 MAX_CHARS = 16_000
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_DEPTH = 4
+_HOW_TO = "for commands, the user sets missing variables, and lists hidden ones in terminal.allowed_secrets"
 
 
 def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    found = _library(context).all()
+    found = Library(context.config.skills).all()
     category = args.get("category")
     ready = [skill for skill in found if skill.state is State.READY and category in (None, "", skill.place.category)]
-    result: JsonDict = {
-        "skills": [
-            {
-                "name": skill.name,
-                "description": skill.header.description,
-                **({"category": skill.place.category} if skill.place.category else {}),
-            }
-            for skill in sorted(ready, key=lambda skill: skill.name)
-        ]
-    }
+    shown = [
+        {"name": one.name, "description": one.header.description}
+        | ({"category": one.place.category} if one.place.category else {})
+        for one in sorted(ready, key=lambda skill: skill.name)
+    ]
+    result: JsonDict = {"skills": shown}
     held = sum(skill.state in (State.UNTRUSTED, State.SUSPICIOUS, State.BROKEN) for skill in found)
     if held:
         result["held_back"] = held
@@ -45,7 +42,7 @@ def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     try:
-        library = _library(context)
+        library = Library(context.config.skills)
         skill, files = library.open(args["name"])
         path = args.get("file_path") or FILE
         if path not in files:
@@ -62,9 +59,7 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     hidden = [name for name in header.variables if is_secret_name(name) and name not in (*allowed, *missing)]
     more: JsonDict = {"variables": list(header.variables), "missing_variables": missing, "hidden_variables": hidden}
     if missing or hidden:
-        more["note"] = (
-            "for commands, the user sets missing variables, and lists hidden ones in terminal.allowed_secrets"
-        )
+        more["note"] = _HOW_TO
     if skill.place.source is Source.PLUGIN:
         plugin = f"{skill.name.partition(':')[0]}:"
         related = [each.name for each in library.ready() if each.name.startswith(plugin) and each.name != skill.name]
@@ -80,7 +75,7 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 
 def skill_manage(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    change = plan(args, _library(context))
+    change = plan(args, Library(context.config.skills))
     apply(change)
     if change.after is None:
         return tool_result(removed=change.place)
@@ -88,11 +83,8 @@ def skill_manage(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return [question(plan(args, _library(context)), lambda: preview(plan(args, _library(context))))]
-
-
-def _library(context: ToolContext) -> Library:
-    return Library(context.config.skills)
+    library = Library(context.config.skills)
+    return [question(plan(args, library), lambda: preview(plan(args, library)))]
 
 
 class Change(NamedTuple):
@@ -141,7 +133,10 @@ def preview(change: Change) -> Preview:
 def apply(change: Change) -> None:
     try:
         if change.after is not None:
-            _stay_inside(change)
+            root, parent = os.path.realpath(user_folder()), os.path.realpath(os.path.dirname(change.place))
+            # A link may have been created since the skill was read.
+            if os.path.islink(change.place) or not f"{parent}{os.sep}".startswith(f"{root}{os.sep}"):
+                raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")
             replace_file(os.path.realpath(change.place), change.after.encode())
         elif change.path:
             os.unlink(change.place)
@@ -247,14 +242,5 @@ def _check_file(name: str, path: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise SkillError(f"{path} would hold half of a character; send complete ones") from None
-    found = suspicion_of_file(path, text)
-    if found:
+    if found := suspicion_of_file(path, text):
         raise SkillError(f"{found}. Say it in plain words that the user can read, or leave it out")
-
-
-def _stay_inside(change: Change) -> None:
-    """Refuse a link that was created since the skill was read."""
-    parent = os.path.dirname(change.place)
-    root = os.path.realpath(user_folder())
-    if os.path.islink(change.place) or not f"{os.path.realpath(parent)}{os.sep}".startswith(f"{root}{os.sep}"):
-        raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")

@@ -75,8 +75,7 @@ def find(settings: SkillsConfig) -> Iterator[Place]:
     for folder in settings.folders:
         yield from _below(Path(os.path.expanduser(folder)), Source.FOLDER)
     for _, target in sorted(entry_points(GROUP)):
-        inside = _of_package(target)
-        if inside is not None:
+        if (inside := _of_package(target)) is not None:
             yield from _below(inside, Source.PIP)
     for above in folders_above():
         for name in PROJECT_FOLDERS:
@@ -227,7 +226,6 @@ class Header(NamedTuple):
 
 
 def check_name(name: object) -> str:
-    """The name, if it can be one. Raises SkillError."""
     if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise SkillError(
             f"{str(name)[:80]!r} is not a name for a skill: use 1 to {MAX_NAME_CHARS} small letters, digits and single hyphens"
@@ -245,11 +243,7 @@ def parse(text: str) -> tuple[Header, str]:
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         raise SkillError(f"the header of {FILE} does not end; close it with a line ---")
-    return _header("\n".join(lines[1:end])), "\n".join(lines[end + 1 :]).strip()
-
-
-def _header(text: str) -> Header:
-    found = _mapping(text)
+    found = _mapping("\n".join(lines[1:end]))
     name = check_name(found.get("name"))
     description = found.get("description")
     if not isinstance(description, str) or not description.strip():
@@ -257,7 +251,8 @@ def _header(text: str) -> Header:
     if len(description) > MAX_DESCRIPTION_CHARS:
         raise SkillError(f"the description has {len(description):,} characters; at most {MAX_DESCRIPTION_CHARS:,} fit")
     more = (_words(found.get("compatibility")), _words(found.get("allowed-tools")), _variables(found))
-    return Header(name, " ".join(description.split()), *more)
+    header = Header(name, " ".join(description.split()), *more)
+    return header, "\n".join(lines[end + 1 :]).strip()
 
 
 def _variables(found: dict[str, Any]) -> tuple[str, ...]:
@@ -332,7 +327,6 @@ def judge(content: Mapping[str, bytes]) -> Inspected:
 
 
 def text_of(content: Mapping[str, bytes], name: str) -> str:
-    """A file as text. Raises SkillError."""
     try:
         return content[name].decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -352,15 +346,13 @@ def _inspect(folder: str, _stamps: tuple[Stamp, ...]) -> Inspected:
 
 def _suspicion(content: Mapping[str, bytes]) -> str:
     for name in sorted(content):
-        found = unseen_in(name)
-        if found:
+        if found := unseen_in(name):
             return f"the name of a file {found}"
         try:
             text = content[name].decode("utf-8-sig")
         except UnicodeDecodeError:
             continue  # a model is shown text only
-        found = suspicion_of_file(name, text)
-        if found:
+        if found := suspicion_of_file(name, text):
             return found
     return ""
 

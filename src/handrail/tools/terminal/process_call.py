@@ -28,8 +28,6 @@ _LOG_LINES = 200
 
 
 class _Call(NamedTuple):
-    """A call on one process."""
-
     table: ProcessTable
     tracked: TrackedProcess
     args: JsonDict

@@ -41,10 +41,8 @@ async def web_search(args: JsonDict, *, context: ToolContext, **_: object) -> st
     if isinstance(backend, Unavailable):
         raise ToolUnavailable(f"web_search is unavailable: {backend}", reason=backend.reason, fix=backend.fix)
     context.progress(f"asking {backend}")
-    hits = await search(backend, query, limit, config)
-    shown = [
-        {name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits[:limit]
-    ]
+    hits = (await search(backend, query, limit, config))[:limit]
+    shown = [{name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits]
     if not shown:
         return tool_result(results=[], backend=backend, hint="nothing was found; try fewer or other words")
     return tool_result(note=NOTE, results=shown, backend=backend)

@@ -55,16 +55,11 @@ async def convert(body: bytes, suffix: str) -> str:
         raise ToolFailed(f"a {suffix} file needs a converter that is not installed: pip install 'handrail[documents]'")
     limits = {"seconds": _CONVERSION_SECONDS, "memory": _MEMORY_BYTES, "most": _MAX_CHARS}
     program = _PROGRAM.format(reader=f"{suffix[1:].title()}Converter", suffix=suffix, **limits)
+    pipe = asyncio.subprocess.PIPE
+    # None of our keys: what is read comes from strangers.
+    variables = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"}
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-c",
-        program,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        # None of our keys: what is read comes from strangers.
-        env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"},
+        sys.executable, "-I", "-c", program, stdin=pipe, stdout=pipe, stderr=pipe, env=variables
     )
     try:
         async with asyncio.timeout(_CONVERSION_SECONDS):

@@ -29,10 +29,8 @@ def become_script(hello: Packet, control: socket.socket, output: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # by lines, also where PYTHONUNBUFFERED says otherwise: half a line is no news
+    # By lines, also where PYTHONUNBUFFERED says otherwise: half a line is no news.
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(  # type: ignore[union-attr]
             encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=False
         )

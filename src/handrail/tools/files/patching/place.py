@@ -274,20 +274,14 @@ def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness
     for offset, key in enumerate(wanted):
         place = start + offset
         found = keys[place] if 0 <= place < len(keys) else ""
-        ratio = _ratio(key, found) if len(wanted) <= _MAX_BLOCK_LINES else float(key == found)
+        ratio = float(key == found)
+        if not ratio and len(wanted) <= _MAX_BLOCK_LINES and max(len(key), len(found)) <= _MAX_COMPARED_CHARS:
+            ratio = SequenceMatcher(None, key, found, autojunk=False).ratio()
         worst = min(worst, ratio)
         score += ratio * (len(key) + 1)
         weight += len(key) + 1
     whole = start >= 0 and start + len(wanted) <= len(keys)
     return Likeness(start, score / weight if weight else 0.0, worst, whole)
-
-
-def _ratio(key: str, found: str) -> float:
-    if key == found:
-        return 1.0
-    if max(len(key), len(found)) > _MAX_COMPARED_CHARS:
-        return 0.0
-    return SequenceMatcher(None, key, found, autojunk=False).ratio()
 
 
 def _key(line: str) -> str:
@@ -361,11 +355,7 @@ class Haystack:
         if lines is None:
             lines = self._keyed[how] = [key(line) for line in self.lines]
         first, size = wanted[0], len(wanted)
-        places = [
-            place
-            for place in range(len(lines) - size + 1)
-            if lines[place] == first and lines[place : place + size] == wanted
-        ]
+        places = [at for at in range(len(lines) - size + 1) if lines[at] == first and lines[at : at + size] == wanted]
         if how is How.INDENTATION:
             return [place for place in places if _shifted_together(block, self.lines[place : place + size])]
         return places

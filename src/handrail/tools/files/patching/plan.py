@@ -104,8 +104,6 @@ class _File:
 
 
 class Done(NamedTuple):
-    """What one change did, for the result."""
-
     action: str
     path: str
     hunks: tuple[tuple[int, How], ...] = ()
@@ -214,10 +212,8 @@ def _encoded(path: str, file: _File) -> bytes | None:
         return (file.text or Text("")).encode(file.body)
     except UnicodeEncodeError as error:
         character = file.body[error.start] if error.start < len(file.body) else ""
-        raise ToolFailed(
-            f"{shown(path)} is {file.text.encoding if file.text else 'utf-8'}, which has no {character!r}. "
-            "Nothing was written.",
-        ) from None
+        codec = file.text.encoding if file.text else "utf-8"
+        raise ToolFailed(f"{shown(path)} is {codec}, which has no {character!r}. Nothing was written.") from None
 
 
 class Applied(NamedTuple):
@@ -348,9 +344,7 @@ def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
 def _lines(body: str) -> tuple[list[str], bool]:
     """The lines without their ends, and whether the last has one. A file without lines will end with one."""
     lines = body.split("\n")
-    if lines[-1]:
-        return lines, False
-    return lines[:-1], True
+    return (lines, False) if lines[-1] else (lines[:-1], True)
 
 
 def _joined(lines: Sequence[str], *, newline: bool) -> str:

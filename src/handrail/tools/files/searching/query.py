@@ -5,11 +5,11 @@ Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's `.gitig
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....environments.shell_host.journal import STASH
@@ -160,9 +160,7 @@ def _expanded(text: str) -> list[str]:
             done.append(glob)
         else:
             cuts = [opening, *commas, closing]
-            todo += [
-                glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in itertools.pairwise(cuts)
-            ]
+            todo += [glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in pairwise(cuts)]
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise InvalidArguments(f"the glob {shown(text)} has too many alternatives; search for fewer at a time")
     return done

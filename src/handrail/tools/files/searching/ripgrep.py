@@ -101,9 +101,8 @@ class _FileLines:
         self._lines[data["line_number"]] = clip(text)
         if event["type"] == "match":
             if self._first <= self._count < self._last:
-                start = (
-                    len(raw[: data["submatches"][0]["start"]].decode("utf-8", "replace")) if data["submatches"] else 0
-                )
+                found = data["submatches"]
+                start = len(raw[: found[0]["start"]].decode("utf-8", "replace")) if found else 0
                 self._matches.append((data["line_number"], clip(text, start)))
             self._count += 1
 
