@@ -28,7 +28,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessa
 from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .conversation import Compaction, Conversation
-from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
+from .delegation import CHILD_MODEL_CALLS, INSTRUCTIONS, MAX_DEPTH, WITHOUT, BackgroundChildren, Lineage, delegate
 from .events import DEFAULT_BUDGETS, Budgets, End, Event, TurnEnded, Usage
 from .loop import Loop
 from .memory import Memory, Store, Todos, restore
@@ -354,9 +354,7 @@ class Agent:
         """Add a child's usage to this turn."""
         self.loop.charge(usage)
 
-    def child(
-        self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
-    ) -> Agent:
+    def child(self, goal: str, toolsets: Sequence[str] | None) -> Agent:
         """An agent that works for this one, with no tool that this one may not use."""
         mine, disabled = self.loop.tool_calls.toolsets
         known = set(self.app.toolsets.select(mine, disabled))
@@ -370,9 +368,9 @@ class Agent:
             self.models,
             store=self.store,
             toolsets=list(toolsets) if toolsets else mine,
-            without=[*disabled, *without, *lowest],
-            budgets=self.loop.left()._replace(model_calls=model_calls),
-            identity=f"{IDENTITY}\n{instructions}",
+            without=[*disabled, *WITHOUT, *lowest],
+            budgets=self.loop.left()._replace(model_calls=CHILD_MODEL_CALLS),
+            identity=f"{IDENTITY}\n{INSTRUCTIONS}",
             platform=self.platform,
             cwd=self.cwd,
             memory=self._memory,

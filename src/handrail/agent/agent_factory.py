@@ -106,11 +106,9 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
         return store.get(wanted)
     # A session without a title has no message yet: it may be another terminal's.
     latest = next((info for info in store.recent(limit=_MAX_SEARCHED, cwd=cwd) if info.title), None)
-    if latest is None:
-        raise SessionNotFound(
-            f"there is no session in {cwd} yet; `handrail sessions list` shows those of other folders"
-        )
-    return latest
+    if latest is not None:
+        return latest
+    raise SessionNotFound(f"there is no session in {cwd} yet; `handrail sessions list` shows those of other folders")
 
 
 async def answer_once(

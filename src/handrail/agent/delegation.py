@@ -17,14 +17,14 @@ from .events import End, Event, Notice, ToolStarted, TurnEnded, Usage
 MAX_DEPTH = 2
 MAX_AT_ONCE = 3
 MAX_SUMMARY_CHARS = 12_000
-_CHILD_MODEL_CALLS = 50
+CHILD_MODEL_CALLS = 50
 _LABEL_CHARS = 30  # so that what the child does fits on the same line
-_INSTRUCTIONS = (
+INSTRUCTIONS = (
     "You are a child agent: another agent gave you this task, and reads only your last message. Do it alone, then say what you "
     "found or did, with exact names and paths, what failed, and what is left. Nobody can answer questions."
 )
 # A child has no user to ask and no memory of its own.
-_WITHOUT = ("clarify", "memory", "messaging", "cronjob")
+WITHOUT = ("clarify", "memory", "messaging", "cronjob")
 _CLOSE_SECONDS = 5.0
 
 
@@ -45,9 +45,7 @@ class Agent(Protocol):
 
     @property
     def session_id(self) -> str: ...
-    def child(
-        self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
-    ) -> Agent: ...
+    def child(self, goal: str, toolsets: Sequence[str] | None) -> Agent: ...
     def charge(self, usage: Usage) -> None: ...
     def hook(self, name: str, **payload: Any) -> object: ...
     def interrupt(self, reason: str = ...) -> None: ...
@@ -58,10 +56,8 @@ class Agent(Protocol):
 async def delegate(
     parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, notify: Callable[[str], object]
 ) -> list[JsonDict]:
-    if parent.lineage.depth >= MAX_DEPTH:
-        raise ToolFailed(
-            f"a child at depth {parent.lineage.depth} cannot have children of its own; do the task yourself"
-        )
+    if (depth := parent.lineage.depth) >= MAX_DEPTH:
+        raise ToolFailed(f"a child at depth {depth} cannot have children of its own; do the task yourself")
     slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
@@ -84,13 +80,7 @@ async def run_child(
     if cancel.cancelled:
         return {"task": number, "status": "cancelled", "summary": ""}
     try:
-        child = parent.child(
-            goal,
-            toolsets=task.get("toolsets"),
-            without=_WITHOUT,
-            instructions=_INSTRUCTIONS,
-            model_calls=_CHILD_MODEL_CALLS,
-        )
+        child = parent.child(goal, task.get("toolsets"))
     except HandrailError as error:
         return {"task": number, "status": "failed", "summary": str(error)}
     about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}

@@ -15,19 +15,7 @@ from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
-from .events import (
-    DEFAULT_BUDGETS,
-    Budgets,
-    End,
-    Event,
-    MessageEnded,
-    Notice,
-    TextDelta,
-    ToolEnded,
-    Turn,
-    TurnEnded,
-    Usage,
-)
+from .events import Budgets, End, Event, MessageEnded, Notice, TextDelta, ToolEnded, Turn, TurnEnded, Usage
 from .model_middleware import ModelMiddleware
 from .models.base import Answer, ModelRequests, whole_answer
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
@@ -70,12 +58,12 @@ class Loop:
         tool_calls: ToolCalls,
         *,
         system: Callable[[], str],
-        compaction: Compaction | None = None,
-        notifications: Callable[[bool], Iterable[str]] = lambda _: (),
-        budgets: Budgets = DEFAULT_BUDGETS,
-        hook: Callable[..., list[Any]] | None = None,
-        ask_for_more: Callable[[End], Awaitable[bool]] | None = None,
-        middleware: ModelMiddleware | None = None,
+        compaction: Compaction,
+        notifications: Callable[[bool], Iterable[str]],
+        budgets: Budgets,
+        hook: Callable[..., list[Any]] | None,
+        ask_for_more: Callable[[End], Awaitable[bool]] | None,
+        middleware: ModelMiddleware | None,
     ) -> None:
         self._hook = hook
         self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
@@ -181,9 +169,8 @@ class Loop:
                 return turn.ended(End.ANSWERED)
             if text := message["content"]:
                 self._observe("on_interim_message", **self._about(turn.model_calls), text=text, already_streamed=True)
-            results, calls = await self.tool_calls.run(
-                message["tool_calls"], self._stop, note_changes, seconds=turn.seconds_left()
-            )
+            seconds, asked_for = turn.seconds_left(), message["tool_calls"]
+            results, calls = await self.tool_calls.run(asked_for, self._stop, note_changes, seconds=seconds)
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
@@ -210,7 +197,7 @@ class Loop:
         try:
             answer, asked = await self._ask(turn, tools, listener)
         except ModelError as error:
-            if not error.too_long or self._compaction is None:
+            if not error.too_long:
                 raise
             # The window is smaller than configured: try half of the refused size, once.
             listener(Notice(f"{error}; shortening the conversation"))
@@ -225,7 +212,7 @@ class Loop:
         return message, answer
 
     async def _compacted(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
-        if self._compaction is not None and self._compaction.is_due(self.conversation, self.requests, tools, **more):
+        if self._compaction.is_due(self.conversation, self.requests, tools, **more):
             work = self._compaction(self.conversation, self.requests, tools, listener, **more)
             self.charge(await self._interruptible(work, self._turn.seconds_left()))
 

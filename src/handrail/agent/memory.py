@@ -55,10 +55,8 @@ class Memory:
     def as_text(self) -> str:
         """Both, for a prompt."""
         titles = {Store.MEMORY: "Your own notes", Store.USER: "About the user"}
-        parts = [(titles[store], self.entries(store)) for store in Store]
-        return "\n\n".join(
-            f"{title}:\n" + "\n".join(f"- {_marked(each)}" for each in entries) for title, entries in parts if entries
-        )
+        parts = [(titles[store], [f"- {_marked(each)}" for each in self.entries(store)]) for store in Store]
+        return "\n\n".join("\n".join([f"{title}:", *lines]) for title, lines in parts if lines)
 
     def _change(self, store: Store, change: object) -> None:
         with locked(self._path(store)) as target:

@@ -58,7 +58,5 @@ def go_back(agent: Agent, calls: Calls, messages: Sequence[StoredMessage], part:
     if part == "files":
         return lines or ["Nothing on disk was changed since."], ""
     first = [agent.undo() for _ in messages][-1]
-    return [
-        *lines,
-        "Taken back." if part != "message" else "Taken back. Files and other effects stay as they are.",
-    ], first
+    said = "Taken back." if part != "message" else "Taken back. Files and other effects stay as they are."
+    return [*lines, said], first

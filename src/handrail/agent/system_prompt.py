@@ -47,9 +47,7 @@ class Where(NamedTuple):
 
 def assemble(parts: Iterable[Part]) -> str:
     """The prompt: the non-empty parts, each under its title."""
-    return "\n\n".join(
-        f"# {part.title}\n{part.text}" if part.title else part.text for part in parts if part.text.strip()
-    )
+    return "\n\n".join(f"# {title}\n{text}" if title else text for title, text in parts if text.strip())
 
 
 def standard_parts(
@@ -82,12 +80,6 @@ def project_files(cwd: Path) -> Iterator[tuple[Path, str]]:
                 break
 
 
-def project_root(cwd: Path) -> Path:
-    """The nearest folder with a repository, else the working directory itself."""
-    folders = _folders(cwd)
-    return folders[_root(folders)] if folders else cwd
-
-
 def _folders(cwd: Path) -> list[Path]:
     home = Path(os.path.expanduser("~"))
     return [folder for folder in (cwd, *cwd.parents) if folder != Path(folder.anchor) and folder != home]
@@ -116,7 +108,8 @@ class FolderTrust:
     """
 
     def __init__(self, folder: Path, home: str = "") -> None:
-        self.project = Path(os.path.realpath(project_root(folder)))
+        folders = _folders(folder)
+        self.project = Path(os.path.realpath(folders[_root(folders)] if folders else folder))
         self._trust = Trust(state_dir(home) / TRUST_FILE)
 
     def is_trusted(self) -> bool:

@@ -126,13 +126,9 @@ class ToolCalls:
 def _refused(calls: Sequence[JsonDict], mine: frozenset[str]) -> dict[str, JsonDict]:
     """The results of calls to tools that this model may not use."""
     names = {call["id"]: call["function"]["name"] for call in calls}
-    return {
-        call_id: tool_message(
-            call_id, name, error_outcome(UnknownTool(f"{name!r} is not one of your tools; {did_you_mean(name, mine)}"))
-        )
-        for call_id, name in names.items()
-        if name not in mine
-    }
+    why = {name: f"{name!r} is not one of your tools; {did_you_mean(name, mine)}" for name in {*names.values()} - mine}
+    errors = {name: error_outcome(UnknownTool(reason)) for name, reason in why.items()}
+    return {call_id: tool_message(call_id, name, errors[name]) for call_id, name in names.items() if name in errors}
 
 
 class _RunningCalls:

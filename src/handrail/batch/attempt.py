@@ -121,10 +121,9 @@ class Attempt:
         began, ended = time.monotonic(), Ended({"error": "cancelled"}, None, True)
         try:
             ended = await self._tried()
-        except HandrailError as error:
-            ended = Ended({"error": str(error)}, None, True)
         except Exception as error:  # noqa: BLE001  whatever it was, the other tasks go on
-            ended = Ended({"error": f"{type(error).__name__}: {error}"}, None, True)
+            why = str(error) if isinstance(error, HandrailError) else f"{type(error).__name__}: {error}"
+            ended = Ended({"error": why}, None, True)
         finally:
             await asyncio.to_thread(self._close)
         return ended._replace(result={**ended.result, "seconds": round(time.monotonic() - began, 3)})
@@ -284,9 +283,8 @@ class Journal:
         self._seen[same] += 1
         key = f"{same}.{self._seen[same]}"
         row = self.lease.journal.get(key)
-        return Entry(
-            self, (key, tool, call_id), row, runs_again=row is not None and self._again(row, toolset, read_only)
-        )
+        runs_again = row is not None and self._again(row, toolset, read_only)
+        return Entry(self, (key, tool, call_id), row, runs_again)
 
     def _again(self, row: JournalRow, toolset: str, read_only: bool) -> bool:
         """Whether it runs although an earlier attempt has begun or done it."""
@@ -308,9 +306,7 @@ class Journal:
 class Entry:
     """One call of this attempt, with its row of an earlier one."""
 
-    def __init__(
-        self, journal: Journal, call: tuple[str, str, str], row: JournalRow | None, *, runs_again: bool
-    ) -> None:
+    def __init__(self, journal: Journal, call: tuple[str, str, str], row: JournalRow | None, runs_again: bool) -> None:
         self._journal, self._call = journal, call
         self._had: CallOutcome | None = json.loads(row.result) if row and row.result else None
         self.recorded = None if runs_again else self._had

@@ -104,19 +104,14 @@ class Batch:
     def _hosting(self, ledger: SqlLedger) -> Iterator[Host]:
         options, app = self._options, self._app
         asks = options.approvals == "inbox"
-        names = {spec.key_variable for spec in PROVIDERS.values() if spec.key_variable} | {
-            app.config.model.key_variable
-        }
+        names = {spec.key_variable for spec in PROVIDERS.values()} | {app.config.model.key_variable}
         variables = {name: value for name in names - {""} if (value := key_of(name))}
         given = (name for name in os.environ if name.endswith("_BASE_URL") or name == "HANDRAIL_MODEL")
         variables |= {name: os.environ[name] for name in given}
         setup = {"asks": asks, "config": app.config, "variables": variables}
         store = ApprovalStore(state_dir(app.config.home) / STORE_NAME) if asks else None
-        try:
+        with contextlib.closing(store) if store is not None else contextlib.nullcontext():
             yield Host(ledger, options, out=self._out, approvals=store, setup=setup)
-        finally:
-            if store is not None:
-                store.close()
 
     def _written(self, ledger: SqlLedger, meter: Meter) -> JsonDict:
         text = (json.dumps(line, ensure_ascii=False) + "\n" for line in ledger.results())

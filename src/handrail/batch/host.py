@@ -109,10 +109,8 @@ class Host:
             return self._ledger.finish(task, attempt, result)
 
     def _write(self, line: JsonDict) -> None:
-        data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        with open(
-            self._out / TRAJECTORIES, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, 0o600)
-        ) as file:
+        data, place = json.dumps(line, ensure_ascii=False).encode() + b"\n", self._out / TRAJECTORIES
+        with open(place, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             start = file.tell()
             try:
                 if file.write(data) == len(data):
@@ -120,7 +118,7 @@ class Host:
             except OSError as error:
                 log.warning("%s cannot be written: %s", file.name, error.strerror)
             file.truncate(start)
-        raise StoreError(f"{self._out / TRAJECTORIES} cannot be written: the disk is full; make room on its disk")
+        raise StoreError(f"{place} cannot be written: the disk is full; make room on its disk")
 
     def do_release(self, worker: str, task: str, attempt: int) -> None:
         """The worker gives a task back because it ends."""

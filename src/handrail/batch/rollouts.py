@@ -43,11 +43,9 @@ class Rollouts:
         self._app, self._store, self._run, self._environment, self._models = app, store, run, environment, models
         chosen = environment.tasks[: run.plan.tasks or None]
         self._tasks = [task for task in chosen for _ in range(run.plan.per_task)]
-        max_rollouts = app.config.rollouts.max_rollouts
-        if len(self._tasks) > max_rollouts:
-            raise ToolFailed(
-                f"{len(self._tasks)} rollouts are more than {max_rollouts}; take fewer tasks (rollouts.max_rollouts)"
-            )
+        count, limit = len(self._tasks), app.config.rollouts.max_rollouts
+        if count > limit:
+            raise ToolFailed(f"{count} rollouts are more than {limit}; take fewer tasks (rollouts.max_rollouts)")
         leave_unattended(app)
 
     def plan(self) -> None:

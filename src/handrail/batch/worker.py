@@ -14,10 +14,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..agent.models.base import StreamingModel
 from ..agent.models.model_selection import build, known_providers
 from ..agent.telemetry import start_exporting
 from ..app import Handrail
@@ -159,14 +159,7 @@ def leave_unattended(app: Handrail) -> None:
 
 def models_of(app: Handrail) -> Any:
     """Returns a function: the models for a name, empty for the configured one. They are made once."""
-    made: dict[str, Sequence[StreamingModel]] = {}
-
-    def models(name: str) -> Sequence[StreamingModel]:
-        if name not in made:
-            made[name] = build(app.config.model, name=name or None, providers=known_providers(app.plugins))
-        return made[name]
-
-    return models
+    return cache(lambda name: build(app.config.model, name=name or None, providers=known_providers(app.plugins)))
 
 
 def main() -> None:

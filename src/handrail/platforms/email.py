@@ -131,8 +131,7 @@ class _Delivery:
             return server.send_message(mail)
 
     def hang_up(self) -> None:
-        sock = self._server.sock if self._server is not None else None
-        if sock is not None:
+        if (sock := self._server.sock if self._server is not None else None) is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -210,15 +209,13 @@ class Adapter:
 
     def _mark_of(self, address: str, question: str = "-", made: int | None = None) -> str:
         about = f"{int(time.time()) if made is None else made}.{question}"
-        proof = hmac.new(
-            self._password.encode(), f"handrail mark {about} for {address.lower()}".encode(), hashlib.sha256
-        )
+        text = f"handrail mark {about} for {address.lower()}"
+        proof = hmac.new(self._password.encode(), text.encode(), hashlib.sha256)
         return f"[handrail {about}.{proof.hexdigest()[:_MARK_CHARS]}]"
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  there are no buttons
-        return await self._send(
-            chat, text, question=key.removeprefix(base.QUESTION_KEY) if key.startswith(base.QUESTION_KEY) else "-"
-        )
+        is_question = key.startswith(base.QUESTION_KEY)
+        return await self._send(chat, text, question=key.removeprefix(base.QUESTION_KEY) if is_question else "-")
 
     async def edit(self, chat: str, message: str, text: str) -> None:  # noqa: ARG002  there is nothing to do
         raise ToolFailed("an email that was sent cannot be changed")
@@ -260,15 +257,13 @@ class Adapter:
             raise base.Unreachable(f"the mail server cannot be reached: {type(error).__name__}") from None
 
     def _box(self) -> imaplib.IMAP4:
-        settings = self._settings
-        port = settings.imap_port or _IMAP_PORTS[settings.security]
-        if settings.security == "tls":
-            return imaplib.IMAP4_SSL(
-                settings.imap_host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS
-            )
-        box = imaplib.IMAP4(settings.imap_host, port, timeout=_SECONDS)
-        if settings.security == "starttls":
-            box.starttls(ssl.create_default_context())
+        security, host = self._settings.security, self._settings.imap_host
+        port, context = self._settings.imap_port or _IMAP_PORTS[security], ssl.create_default_context()
+        if security == "tls":
+            return imaplib.IMAP4_SSL(host, port, ssl_context=context, timeout=_SECONDS)
+        box = imaplib.IMAP4(host, port, timeout=_SECONDS)
+        if security == "starttls":
+            box.starttls(context)
         return box
 
     def _new_mails(self, box: imaplib.IMAP4, cursor: str) -> tuple[str, list[ReceivedEmail]]:
@@ -314,9 +309,7 @@ def without_quote(text: str) -> str:
 
 
 def _reasons(refused: Any) -> str:
-    return "; ".join(
-        f"{address}: {code} {text.decode('utf-8', 'replace')}" for address, (code, text) in refused.items()
-    )
+    return "; ".join(f"{address}: {code} {text.decode(errors='replace')}" for address, (code, text) in refused.items())
 
 
 def _first_words(text: str) -> str:

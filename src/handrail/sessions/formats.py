@@ -42,19 +42,12 @@ def write_answers(message: Message, answers: Sequence[JsonDict]) -> list[JsonDic
     if message.format == "openai":
         return list(answers)
     if message.format == "responses":
-        return [
-            {"type": "function_call_output", "call_id": each["tool_call_id"], "output": _responses_output(each)}
-            for each in answers
-        ]
+        return [_responses_item(each) for each in answers]
     if message.format == "anthropic":
         return [{"role": "user", "content": [_anthropic_block(each) for each in answers]}]
     if message.format == "gemini":
-        return [
-            {
-                "role": "user",
-                "parts": [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)],
-            }
-        ]
+        parts = [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)]
+        return [{"role": "user", "parts": parts}]
     return [{"content": _mcp_content(each), "isError": _is_error(each)} for each in answers]
 
 
@@ -77,13 +70,13 @@ def _is_error(answer: JsonDict) -> bool:
     return error_of(answer["content"]) is not None
 
 
-def _responses_output(answer: JsonDict) -> Any:
+def _responses_item(answer: JsonDict) -> JsonDict:
     content = answer["content"]
-    if isinstance(content, str):
-        return content
-    texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
-    images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
-    return [text or image for text, image in zip(texts, images, strict=True)]
+    if not isinstance(content, str):
+        texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
+        images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
+        content = [text or image for text, image in zip(texts, images, strict=True)]
+    return {"type": "function_call_output", "call_id": answer["tool_call_id"], "output": content}
 
 
 def _anthropic_block(answer: JsonDict) -> JsonDict:

@@ -121,12 +121,9 @@ async def whole_answer(
 async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
     """An answer beside the conversation, for the `task`. `hook` calls those who observe it. Raises ModelError."""
     model, began = requests.models[0], time.time()
-    request = {
-        "model": model.name,
-        "provider": getattr(model, "provider", DEFAULT_PROVIDER),
-        "messages": list(messages),
-    }
-    about: JsonDict = {"aux_task": task, "request": {**request, "message_count": len(messages)}}
+    sent = {"model": model.name, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
+    request = {**sent, "messages": list(messages), "message_count": len(messages)}
+    about: JsonDict = {"aux_task": task, "request": request}
     hook("pre_auxiliary_call", **about)
     about |= {"response": {}, "error": None}
     try:
@@ -226,7 +223,9 @@ class ModelRequests:
                     yield partial.answer(model.name)
                     return
                 except ModelError as error:
-                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
+                    # With jitter, so that agents that were refused together do not retry together.
+                    pause = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)
+                    wait = pause if error.retry_after is None else error.retry_after
                     # Rather than wait an hour, use another model or fail.
                     last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
@@ -247,8 +246,3 @@ async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) ->
         raise
     except Exception as error:  # a custom model may raise anything
         raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
-
-
-def _back_off(attempt: int) -> float:
-    # With jitter, so that agents that were refused together do not retry together.
-    return min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

@@ -64,13 +64,13 @@ def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
     if system:
         request["system"] = [{"type": "text", "text": system, **cached_prefix}]
     if tools:
-        request["tools"] = [_tool(each["function"]) for each in tools]
+        functions = [each["function"] for each in tools]
+        request["tools"] = [
+            {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+            for each in functions
+        ]
         request["tools"][-1].update(cached_prefix)
     return request
-
-
-def _tool(function: Mapping[str, Any]) -> JsonDict:
-    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
 
 
 def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
