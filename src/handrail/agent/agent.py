@@ -4,8 +4,6 @@ agent = Agent(default(), [model], store=SessionStore())
 print(agent.run("What is in this folder?").answer)
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect
@@ -15,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..app import Handrail
 from ..base.loops import on_worker
@@ -286,7 +284,7 @@ class Agent:
             self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
             self.app.environments.close(self.session_id)
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -354,7 +352,7 @@ class Agent:
         """Add a child's usage to this turn."""
         self.loop.charge(usage)
 
-    def child(self, goal: str, toolsets: Sequence[str] | None) -> Agent:
+    def child(self, goal: str, toolsets: Sequence[str] | None) -> "Agent":
         """An agent that works for this one, with no tool that this one may not use."""
         mine, disabled = self.loop.tool_calls.toolsets
         known = set(self.app.toolsets.select(mine, disabled))

@@ -1,21 +1,16 @@
 """What an agent keeps: across sessions its own notes and what it knows about the user, in two files; in a session its todos."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.safe_text import instructions_in, made_visible, suspicion_of
 from ..config.paths import locked, read_text, state_dir, write_text
 from ..errors import InvalidArguments
 from ..protocols import TodoItem
-
-if TYPE_CHECKING:
-    from ..store.sessions import StoredMessage
+from ..store.sessions import StoredMessage
 
 _SEPARATOR = "\n§\n"
 

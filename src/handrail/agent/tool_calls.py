@@ -1,7 +1,5 @@
 """Run the tool calls of one answer: only those that this agent may make, with events as they run, and a stop for loops."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -77,7 +75,7 @@ class ToolCalls:
         return guarded, running.ended
 
     async def _run(
-        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, running: _RunningCalls, limit: float
+        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, running: "_RunningCalls", limit: float
     ) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 

@@ -6,8 +6,6 @@ was done, and the model is told so. An environment that died is made again by ru
 that they had.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib
@@ -100,7 +98,7 @@ class Parts(NamedTuple):
 class Attempt:
     """`run` it once. `cancel` gives it up, from any thread: nothing of it is recorded any more."""
 
-    def __init__(self, parts: Parts, journal: Journal) -> None:
+    def __init__(self, parts: Parts, journal: "Journal") -> None:
         self._parts, self.journal = parts, journal
         self.task = Task.from_json(journal.lease.body)
         self.session = f"batch-{parts.run}-{self.task.id}"
@@ -278,7 +276,7 @@ class Journal:
     def note_question(self, request: ApprovalRequest) -> None:
         self.asked.add(request.tool_call_id)
 
-    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> Entry:
+    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> "Entry":
         same = _digest([tool, arguments])
         self._seen[same] += 1
         key = f"{same}.{self._seen[same]}"

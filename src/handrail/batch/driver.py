@@ -3,8 +3,6 @@
 An engine starts the workers: `local` as processes of this machine, `ray` as actors of a cluster.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -88,7 +86,7 @@ class Batch:
         left = ledger.counts()[WAITING]
         return max(1, min(self._options.workers, -(-left // self._options.sessions))) if left else 0
 
-    def _is_over(self, ledger: SqlLedger, meter: Meter, on_progress: Progress) -> bool:
+    def _is_over(self, ledger: SqlLedger, meter: "Meter", on_progress: Progress) -> bool:
         try:
             progress = meter.read()
             ledger.set_fact("progress", progress)
@@ -113,7 +111,7 @@ class Batch:
         with contextlib.closing(store) if store is not None else contextlib.nullcontext():
             yield Host(ledger, options, out=self._out, approvals=store, setup=setup)
 
-    def _written(self, ledger: SqlLedger, meter: Meter) -> JsonDict:
+    def _written(self, ledger: SqlLedger, meter: "Meter") -> JsonDict:
         text = (json.dumps(line, ensure_ascii=False) + "\n" for line in ledger.results())
         replace_private(self._out / _RESULTS, text)
         summary = meter.read()

@@ -5,8 +5,6 @@ themselves, from whatever node, and the ledger has only the names. Every attempt
 its task replaces nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import posixpath
@@ -16,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import filelock
 
@@ -26,9 +24,7 @@ from ..errors import HandrailError, InvalidArguments, ToolFailed
 from ..protocols import Files
 from ..store.ledger import DONE, RUNNING, WAITING, PostgresLedger, SqliteLedger, SqlLedger
 from ..types import JsonDict
-
-if TYPE_CHECKING:
-    from .tasks import Task
+from .tasks import Task
 
 _FILE, _LEDGER, _LOCK, _KNOWN = "batch.json", "ledger.db", ".lock", "batches"
 STOP = "stop"

@@ -4,8 +4,6 @@ Requests come over a socket, with a key that both sides know. Values cross it as
 proved that they have the key.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging
@@ -17,17 +15,15 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ..base.workers import pool
 from ..errors import HandrailError, StoreError
+from ..protocols import ApprovalRequest
 from ..store.approvals import ApprovalStore, StoredRequest
 from ..store.ledger import Lease, SqlLedger
 from ..types import JsonDict
 from .folder import Options
-
-if TYPE_CHECKING:
-    from ..protocols import ApprovalRequest
 
 log = logging.getLogger(__name__)
 TRAJECTORIES = "trajectories.jsonl"

@@ -3,8 +3,6 @@
 An environment has tasks and a reward function, which are checked before any rollout starts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json
@@ -38,7 +36,7 @@ class Rollouts:
     """One run in one app that nothing else uses: what would need approval is denied."""
 
     def __init__(
-        self, app: Handrail, store: RolloutStore, run: Run, environment: Environment, models: Sequence[StreamingModel]
+        self, app: Handrail, store: RolloutStore, run: Run, environment: "Environment", models: Sequence[StreamingModel]
     ) -> None:
         self._app, self._store, self._run, self._environment, self._models = app, store, run, environment, models
         chosen = environment.tasks[: run.plan.tasks or None]

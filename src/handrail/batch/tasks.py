@@ -1,7 +1,5 @@
 """Read a file of tasks: one JSON object per line, each an agent session."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 from collections.abc import Iterator
@@ -61,7 +59,7 @@ class Task:
         return json.dumps({**asdict(self), "limits": self.limits._asdict()}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Task:
+    def from_json(cls, text: str) -> "Task":
         """Raises InvalidArguments."""
         return read_task(json.loads(text))
 

@@ -1,7 +1,5 @@
 """The interface of a model (an answer in pieces, an error that says whether to retry), and asking one for a whole answer."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
@@ -118,7 +116,7 @@ async def whole_answer(
     raise ModelError("the model sent no answer")
 
 
-async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
+async def ask_aside(requests: "ModelRequests", messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
     """An answer beside the conversation, for the `task`. `hook` calls those who observe it. Raises ModelError."""
     model, began = requests.models[0], time.time()
     sent = {"model": model.name, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
@@ -196,7 +194,7 @@ class ModelRequests:
         self.models = list(models)
         self._attempts, self._sleep = attempts, sleep
 
-    def tuned(self, name: str, options: Mapping[str, Any]) -> ModelRequests:
+    def tuned(self, name: str, options: Mapping[str, Any]) -> "ModelRequests":
         """The same with further fields in each request, and another first model of that name at the same place. Models that
         cannot do that stay as they are."""
         if not options and name == self.models[0].name:

@@ -1,7 +1,5 @@
 """The browser of a runtime: started at its first use on a thread of its own, with one session per task."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

@@ -3,8 +3,6 @@
 A token that only the script's process was given authenticates the other end; what comes before the token is noise.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import os
@@ -120,7 +118,7 @@ class Listener:
             "the script did not start in time: Python takes too long there, or the machine has too much to do"
         )
 
-    def _caller(self) -> SocketTransport | None:
+    def _caller(self) -> "SocketTransport | None":
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()

@@ -1,16 +1,11 @@
 """The tools `ha_*`, for Home Assistant. Its services can do anything in a house, so most of them ask the user."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 from ...core.availability import missing, usable_unless
 from ...core.builtin import family, registry, text
+from ...settings.schema import Config
 from ...types import Resources, Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
 
 _tool = family(
     "homeassistant",

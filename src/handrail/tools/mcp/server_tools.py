@@ -1,7 +1,5 @@
 """The tools of MCP servers as tools of a registry: `mcp__server__tool`, in the toolset `mcp-server`."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -37,6 +35,7 @@ PREFIX = "mcp__"
 START_SECONDS = 1.5
 _MAX_NAME = 64
 _MAX_INSTRUCTIONS = 10_000
+Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -226,9 +225,6 @@ class McpTools:
             return self.connections.use(server, lambda client: work(client, args, context), context)
 
         return handle
-
-
-Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:

@@ -4,8 +4,6 @@ A project's skills were written by others, and a folder that `skills.folders` na
 these once the user trusts their present content. The same holds for any skill that seems to hide instructions.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -117,6 +115,16 @@ class State(Enum):
     BROKEN = "broken"
 
 
+class Header(NamedTuple):
+    """A skill's header. `description` is all that a model knows of it before it reads it."""
+
+    name: str
+    description: str
+    compatibility: str = ""
+    allowed_tools: str = ""
+    variables: tuple[str, ...] = ()  # environment variables that it needs
+
+
 class Skill(NamedTuple):
     """One skill that was found. `reason` says why a model does not see it, and what to do."""
 
@@ -134,6 +142,15 @@ class Skill(NamedTuple):
     @property
     def name(self) -> str:
         return self.header.name
+
+
+class Inspected(NamedTuple):
+    """The result of an inspection. `problem` says why the folder is not a skill."""
+
+    header: Header | None
+    problem: str = ""
+    digest: str = ""
+    suspicion: str = ""
 
 
 class Library:
@@ -215,16 +232,6 @@ def skills_prompt(found: Iterable[Skill]) -> str:
     return "\n".join([_INTRODUCTION, *lines])
 
 
-class Header(NamedTuple):
-    """A skill's header. `description` is all that a model knows of it before it reads it."""
-
-    name: str
-    description: str
-    compatibility: str = ""
-    allowed_tools: str = ""
-    variables: tuple[str, ...] = ()  # environment variables that it needs
-
-
 def check_name(name: object) -> str:
     if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise SkillError(
@@ -283,15 +290,6 @@ def _words(value: object) -> str:
     if isinstance(value, list):
         value = " ".join(str(each) for each in value[:50] if isinstance(each, str | int | float))
     return str(value)[:500] if isinstance(value, str | int | float) else ""
-
-
-class Inspected(NamedTuple):
-    """The result of an inspection. `problem` says why the folder is not a skill."""
-
-    header: Header | None
-    problem: str = ""
-    digest: str = ""
-    suspicion: str = ""
 
 
 def inspect(folder: str) -> Inspected:

@@ -1,10 +1,8 @@
 """Run a call of `process`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from ...core.outcome import tool_result
 from ...environments.backend_table import DEFAULT_TASK
@@ -12,12 +10,10 @@ from ...environments.errors import NoSuchProcess
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...processes.interact import Typed, send, settle, typed, wait
+from ...processes.table import ProcessTable
 from ...processes.tracked import State, Status, TrackedProcess, last_lines, page
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
-
-if TYPE_CHECKING:
-    from ...processes.table import ProcessTable
 
 _MAX_WAIT_SECONDS = 600.0
 _DEFAULT_WAIT_SECONDS = 60.0
@@ -162,7 +158,7 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
 def _table(context: ToolContext) -> ProcessTable:
     if context.processes is None:
         raise ToolFailed("this runtime keeps no background processes")
-    return cast("ProcessTable", context.processes)
+    return cast(ProcessTable, context.processes)
 
 
 def _session_id(args: JsonDict) -> str:

@@ -1,20 +1,16 @@
 """Extract the main text of a fetched page or document as Markdown."""
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import importlib.util
 import logging
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...base.workers import pool
 from ...errors import CallTimeout, ToolFailed
-
-if TYPE_CHECKING:
-    from ...net.fetch import Page
+from ...net.fetch import Page
 
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")

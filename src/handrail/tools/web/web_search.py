@@ -1,22 +1,18 @@
 """The tool `web_search`: find pages."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.availability import missing
 from ...core.builtin import family, integer, registry, text
 from ...errors import ConfigError
+from ...settings.schema import Config
+from ...settings.services import WebConfig
 from ...types import Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...settings.services import WebConfig
 
 _tool = family("web", "handrail.tools.web.calls", is_async=True, read_only=True)
 

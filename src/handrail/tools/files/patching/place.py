@@ -1,7 +1,5 @@
 """Decide at which line each hunk of a file belongs, or say why none can be chosen."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -33,6 +31,17 @@ _MAX_COMPARED_LINES = 5_000
 _MAX_COMPARED_CHARS = 300
 # A longer block is only compared by the lines that are equal.
 _MAX_BLOCK_LINES = 200
+
+
+class How(Enum):
+    """How well a block had to fit, strictest first."""
+
+    EXACT = "exact"
+    TRAILING = "trailing_whitespace"
+    INDENTATION = "indentation"
+    WHITESPACE = "whitespace"
+    UNICODE = "unicode_punctuation"
+    SIMILAR = "similar"
 
 
 class Edit(NamedTuple):
@@ -286,17 +295,6 @@ def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness
 
 def _key(line: str) -> str:
     return _SPACES.sub(" ", line.strip())
-
-
-class How(Enum):
-    """How well a block had to fit, strictest first."""
-
-    EXACT = "exact"
-    TRAILING = "trailing_whitespace"
-    INDENTATION = "indentation"
-    WHITESPACE = "whitespace"
-    UNICODE = "unicode_punctuation"
-    SIMILAR = "similar"
 
 
 def plain(text: str) -> str:

@@ -1,7 +1,5 @@
 """Work out what a list of changes makes of the files, before anything is written; then write all of them or none."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -101,6 +99,13 @@ class _File:
     body: str | None
     mode: int | None = None
     touched: bool = False
+
+
+class Applied(NamedTuple):
+    """The new text, and for each hunk its line and how it matched."""
+
+    body: str
+    hunks: tuple[tuple[int, How], ...]
 
 
 class Done(NamedTuple):
@@ -214,13 +219,6 @@ def _encoded(path: str, file: _File) -> bytes | None:
         character = file.body[error.start] if error.start < len(file.body) else ""
         codec = file.text.encoding if file.text else "utf-8"
         raise ToolFailed(f"{shown(path)} is {codec}, which has no {character!r}. Nothing was written.") from None
-
-
-class Applied(NamedTuple):
-    """The new text, and for each hunk its line and how it matched."""
-
-    body: str
-    hunks: tuple[tuple[int, How], ...]
 
 
 def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:

@@ -1,7 +1,5 @@
 """Search with ripgrep. It finds what `scan` finds, only faster."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json
