@@ -161,8 +161,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         shown = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
 
         def read() -> bytes:
-            found = self._found(file, _ANY_READ)
-            if found is None:
+            if (found := self._found(file, _ANY_READ)) is None:
                 raise FileNotFoundError(f"there is no file {file}")
             if found.size > limit:
                 raise OutputLimitExceededError(shown, None)

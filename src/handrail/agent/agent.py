@@ -246,8 +246,7 @@ class Agent:
         return ended
 
     async def _ask_for_more(self, over: End) -> bool:
-        person = self.loop.tool_calls.caller.person or self.app.runtime.person
-        if person is None:
+        if (person := self.loop.tool_calls.caller.person or self.app.runtime.person) is None:
             return False
         question = f"The budget of this turn for {over.value} is used up. Go on with as much again?"
         answer = await on_worker(person.ask, question, ["yes", "no"])

@@ -86,8 +86,7 @@ class Conversation:
 
     def undo(self) -> str:
         """Remove the last turn. Returns the user's message, "" when there was none."""
-        place = _last_of_user(self.messages)
-        if place < 0:
+        if (place := _last_of_user(self.messages)) < 0:
             return ""
         text = str(self.messages[place]["content"])
         self._store.hide(self.info.id, self._ids[place:])

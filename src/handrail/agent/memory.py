@@ -70,8 +70,7 @@ class Memory:
 
 
 def _checked(text: str) -> str:
-    entry = text.strip()
-    if not entry:
+    if not (entry := text.strip()):
         raise InvalidArguments("an entry must have text")
     if _SEPARATOR.strip() in entry:
         raise InvalidArguments(f"an entry cannot contain {_SEPARATOR.strip()!r}, which separates entries")

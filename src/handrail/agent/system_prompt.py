@@ -74,8 +74,7 @@ def project_files(cwd: Path) -> Iterator[tuple[Path, str]]:
     folders = _folders(cwd)
     for folder in reversed(folders[: _root(folders) + 1]):
         for name in CONTEXT_FILES:
-            text = _read(folder / name)
-            if text:
+            if text := _read(folder / name):
                 yield folder / name, text
                 break
 

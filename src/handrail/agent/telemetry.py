@@ -81,8 +81,7 @@ class Telemetry:
         return self._start(f"{EXECUTE_TOOL} {name}", attributes, kind="INTERNAL")
 
     def _start(self, name: str, attributes: Mapping[str, str], *, kind: str) -> Span:
-        tracer = _tracer()
-        if tracer is None:
+        if (tracer := _tracer()) is None:
             return Span()
         from opentelemetry.trace import SpanKind
 

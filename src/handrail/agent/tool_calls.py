@@ -64,8 +64,7 @@ class ToolCalls:
         # Also those that the model calls from code, or has to search for.
         mine = self._app.definitions.names(enabled, list(disabled))
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
-        allowed = [call for call in calls if call["id"] not in answers]
-        if allowed:
+        if allowed := [call for call in calls if call["id"] not in answers]:
             limit = self._limit(allowed) if seconds is None else min(seconds, self._limit(allowed))
             ran = await self._run(allowed, mine, stop, running, limit)
             answers |= {message["tool_call_id"]: message for message in ran}

@@ -334,8 +334,7 @@ class RecordedModel:
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         key = _digest([self._model.name, [each for each in messages if each.get("role") != "system"]])
-        known = self._journal.lease.replies.get(key)
-        if known is not None:
+        if (known := self._journal.lease.replies.get(key)) is not None:
             for piece in _pieces(json.loads(known)):
                 yield piece
             return

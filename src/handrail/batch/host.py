@@ -79,8 +79,7 @@ class Host:
         """None: there is nothing left to do, now or later."""
         if self.is_stopping:
             return None
-        leases = self._ledger.lease(worker, count)
-        if leases:
+        if leases := self._ledger.lease(worker, count):
             self._until[worker] = time.monotonic() + self._options.lease_seconds
         return leases
 

@@ -126,8 +126,7 @@ def load(found: Found) -> Environment:
         raise ToolFailed(f"the environment {found.name} has no tasks")
     if not callable(reward):
         raise ToolFailed(f"the reward of the environment {found.name} is not a function")
-    twice = {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}
-    if twice:
+    if twice := {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}:
         raise ToolFailed(f"the environment {found.name} has several tasks named {', '.join(sorted(twice))}")
     toolsets = getattr(source, "TOOLSETS", None)
     return Environment(tuple(listed), reward, None if toolsets is None else tuple(toolsets))

@@ -17,8 +17,7 @@ def check_vision(config: Config) -> Unavailable | bool:
 
 
 def check_image_generation(config: Config) -> Unavailable | bool:
-    model = config.media.image_model
-    if not model:
+    if not (model := config.media.image_model):
         return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
     return usable_unless(first_lack(missing("media", "PIL"), _model_lack(model, config)))
 

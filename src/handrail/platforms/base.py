@@ -167,16 +167,14 @@ def http_unavailable(*variables: str) -> Unavailable | None:
 
 def target_key(variable: str) -> str:
     """The key of a target. Raises ToolFailed if there is none."""
-    key = key_of(variable)
-    if not key:
+    if not (key := key_of(variable)):
         raise ToolFailed(f"{missing_key(variable)}; tell the user")
     return key
 
 
 def account_token(variable: str) -> str:
     """The token of an account. Raises ConfigError if there is none."""
-    token = key_of(variable)
-    if not token:
+    if not (token := key_of(variable)):
         raise ConfigError(f"{variable or 'the variable of the token'} is not set; it holds the account's token")
     return token
 

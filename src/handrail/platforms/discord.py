@@ -157,8 +157,7 @@ class Adapter:
         with contextlib.suppress(discord.DiscordException, OSError):
             await interaction.response.defer()
         data: Any = interaction.data or {}
-        decision = base.DECISIONS.get(str(data.get("custom_id")))
-        if decision is not None:
+        if (decision := base.DECISIONS.get(str(data.get("custom_id")))) is not None:
             chat, message = str(interaction.channel_id), str(interaction.message.id)
             self._events.put_nowait(base.ButtonPress(chat, str(interaction.user.id), message, decision))
 

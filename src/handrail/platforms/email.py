@@ -189,8 +189,7 @@ class Adapter:
     async def _event(self, mail: ReceivedEmail) -> base.Message | None:
         if mail.is_automatic or mail.sender == self._settings.address.lower():
             return None
-        question = self._proved(mail)
-        if question is not None:
+        if (question := self._proved(mail)) is not None:
             return base.Message(
                 mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
             )

@@ -97,8 +97,7 @@ class RemoteUser:
 
     async def ask(self, question: str, choices: Sequence[str]) -> str | None:
         target = target_of(self._name, self._targets)
-        ask = getattr(target, "ask", None)
-        if ask is None:
+        if (ask := getattr(target, "ask", None)) is None:
             raise ToolFailed(f"messages.person names {self._name!r}, where nobody can write back; tell the user")
         numbered = [f"{number}. {choice}" for number, choice in enumerate(choices, 1)]
         hint = f"Answer with 1-{len(choices)}, or in your own words." if choices else "Answer here."

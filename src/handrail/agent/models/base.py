@@ -171,8 +171,7 @@ class PartialAnswer:
 
     def answer(self, model: str) -> Answer:
         message: JsonDict = {"role": "assistant", "content": "".join(self.text)}
-        calls = [self.calls[index] for index in sorted(self.calls)]
-        if calls:
+        if calls := [self.calls[index] for index in sorted(self.calls)]:
             message["tool_calls"] = [
                 {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
                 for call_id, name, arguments in calls
@@ -215,8 +214,7 @@ class ModelRequests:
                 partial = PartialAnswer()
                 try:
                     async for piece in _pieces(model, messages, tools):
-                        event = partial.add(piece)
-                        if event is not None:
+                        if (event := partial.add(piece)) is not None:
                             yield event
                     yield partial.answer(model.name)
                     return

@@ -75,8 +75,7 @@ def _provider_by(name: str, config: ModelConfig, providers: Providers) -> str:
 
 def find(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> Choice | None:
     """The configured model, else the first model of a server that runs on this machine."""
-    chosen = choose(config, name=name, providers=providers)
-    if chosen is not None:
+    if (chosen := choose(config, name=name, providers=providers)) is not None:
         return chosen
     for server in local_servers():
         return Choice(server.models[0], DEFAULT_PROVIDER, server.base_url, "", f"{server.what} on this machine")
@@ -85,8 +84,7 @@ def find(config: ModelConfig, *, name: str | None = None, providers: Providers =
 
 def build(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> list[StreamingModel]:
     """The models in the order in which they are asked. Raises ModelError with what to do when there is none."""
-    choice = find(config, name=name, providers=providers)
-    if choice is None:
+    if (choice := find(config, name=name, providers=providers)) is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
     others = [_sibling(choice, each, config, providers) for each in config.fallbacks if each != choice.name]
     return [connect(each, config, providers) for each in (choice, *others)]
@@ -129,8 +127,7 @@ def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDER
 
 async def models_at(choice: Choice, config: ModelConfig, providers: Providers = PROVIDERS) -> list[str]:
     """The names of the models that a provider offers; of one that cannot list them, the chosen model alone."""
-    available = getattr(connect(choice, config, providers), "available", None)
-    if available is None:
+    if (available := getattr(connect(choice, config, providers), "available", None)) is None:
         return [choice.name] if choice.name else []
     names: list[str] = await available()
     return names

@@ -14,8 +14,7 @@ MAX_CONTENT_CHARS = 4_000
 
 
 def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
-    given = args.get("todos")
-    if given is not None:
+    if (given := args.get("todos")) is not None:
         ids = [fields["id"] for fields in given]
         doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
         if doubled:

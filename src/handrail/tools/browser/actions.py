@@ -77,8 +77,7 @@ def compact(text: str) -> str:
     # The containers of the current line that are not kept yet, with their depth.
     waiting: list[tuple[int, str]] = []
     for line in lines:
-        match = _LINE.match(line)
-        if match is None:
+        if (match := _LINE.match(line)) is None:
             continue
         depth, role = len(match.group(1)), match.group(2)
         waiting = [(outer, text) for outer, text in waiting if outer < depth]
@@ -97,8 +96,7 @@ async def _state(session: Session, **more: Any) -> JsonDict:
     facts: JsonDict = {**more}
     if session.dialog is None and session.tabs:
         await _stay_public(session)
-        text = await session.act(take(session))
-        if text is not None:
+        if (text := await session.act(take(session))) is not None:
             facts |= {"url": session.page.url, "title": await _title(session)}
             facts["snapshot"] = "unchanged" if text and text == session.last_snapshot else text
             session.last_snapshot = text

@@ -230,8 +230,7 @@ class _BrowserThread:
             raise ToolFailed(_why_not_started(config.cdp_url, str(error))) from None
 
     async def _end_session(self, task_id: str) -> None:
-        session = self._sessions.pop(task_id, None)
-        if session is not None:
+        if (session := self._sessions.pop(task_id, None)) is not None:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:

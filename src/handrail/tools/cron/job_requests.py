@@ -159,13 +159,11 @@ def _check_can_run(work: Work, config: Config, tools_of: ToolsOf) -> None:
 
 
 def _check_tool(work: Work, registry: ToolRegistry) -> None:
-    entry = registry.get_entry(work.tool)
-    if entry is None:
+    if (entry := registry.get_entry(work.tool)) is None:
         raise InvalidArguments(f"unknown tool {work.tool!r}; {did_you_mean(work.tool, registry.get_all_tool_names())}")
     if entry.needs_agent or entry.toolset == "cronjob":
         raise InvalidArguments(f"{work.tool} cannot be a job of its own; give a prompt")
-    problem = next(entry.contract.errors(dict(work.arguments)), None)
-    if problem is not None:
+    if (problem := next(entry.contract.errors(dict(work.arguments)), None)) is not None:
         raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
 
 
@@ -203,8 +201,7 @@ def times(schedule: Schedule, now: float, count: int) -> list[str]:
     found: list[str] = []
     at: float | None = now
     while at is not None and len(found) < count:
-        at = schedule.next_after(at, since=now)
-        if at is not None:
+        if (at := schedule.next_after(at, since=now)) is not None:
             found.append(shown(at, schedule.zone))
     return found
 

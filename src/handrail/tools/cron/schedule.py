@@ -79,8 +79,7 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
 
 def first_run(schedule: Schedule, now: float) -> float:
     """The first run. Raises InvalidArguments for a schedule without one."""
-    found = schedule.next_after(now, since=now)
-    if found is None:
+    if (found := schedule.next_after(now, since=now)) is None:
         raise InvalidArguments(
             f"{schedule.text} is in the past; give a time to come"
             if schedule.once

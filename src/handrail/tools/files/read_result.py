@@ -14,8 +14,7 @@ _MATCH_SECONDS = 5.0
 
 
 def read_result(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    store = context.results
-    if store is None:
+    if (store := context.results) is None:
         raise ToolFailed("this runtime keeps no results")
     try:
         lines = list(_split(store.get(args["id"])))

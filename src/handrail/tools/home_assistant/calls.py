@@ -90,8 +90,7 @@ class Client:
         if not reply.is_good:
             failure = reply.failure(_NAME)
             raise ToolFailed(without_key(str(failure), self._key), status=reply.status)
-        found = reply.json()
-        if found is None:
+        if (found := reply.json()) is None:
             raise _not_home_assistant()
         return found
 
@@ -131,8 +130,7 @@ async def ha_list_entities(args: JsonDict, *, context: ToolContext, **_: object)
 
 async def ha_get_state(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, entity_id = Client(context), args["entity_id"]
-    state = await client.state(entity_id)
-    if state is None:
+    if (state := await client.state(entity_id)) is None:
         raise await unknown_entity(client, entity_id)
     kept = ("entity_id", "state", "attributes", "last_changed", "last_updated")
     return tool_result({name: state[name] for name in kept if name in state})

@@ -36,8 +36,7 @@ async def send_message(args: JsonDict, *, context: ToolContext, **_: object) -> 
     paths = args.get("attachments") or []
     if paths and not target.takes_files:
         raise ToolFailed(f"{name!r} takes no files; send a message that says where they are")
-    why = target.check()
-    if why is not None:
+    if (why := target.check()) is not None:
         raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
     work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
     message = OutgoingMessage(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))

@@ -15,8 +15,7 @@ SCHEMA: JsonDict = tool_schema(
 
 
 def _check(config: Config) -> object:
-    targets = config.messages.targets
-    if not targets:
+    if not (targets := config.messages.targets):
         return Unavailable("no target is configured", "add one under messages.targets in config.yaml")
     from ...platforms.table import first_usable  # most users have no target
 

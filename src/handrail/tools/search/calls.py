@@ -26,8 +26,7 @@ _MIN_PREFIX = 4
 
 def tool_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     entries = _searchable(_toolbox(context))
-    found = index_of(entries).search(args["query"], limit=args.get("limit") or 5)
-    if not found:
+    if not (found := index_of(entries).search(args["query"], limit=args.get("limit") or 5)):
         sets = sorted({entry.toolset for entry in entries})
         hint = f"nothing matches; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
         return tool_result({"tools": [], "note": hint})

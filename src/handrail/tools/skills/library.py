@@ -221,8 +221,7 @@ class Library:
 def skills_prompt(found: Iterable[Skill]) -> str:
     """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
     shown = [skill for skill in found if skill.state is State.READY and skill.place.source is not Source.PLUGIN]
-    lines = sorted(f"- {skill.name}: {skill.header.description}" for skill in shown)
-    if not lines:
+    if not (lines := sorted(f"- {skill.name}: {skill.header.description}" for skill in shown)):
         return ""
     if sum(len(line) + 1 for line in lines) > MAX_PROMPT_CHARS:
         lines = [line if len(line) <= _SHORT_CHARS else f"{line[: _SHORT_CHARS - 1]}…" for line in lines]

@@ -32,8 +32,7 @@ _REFUSALS = {
 
 
 async def web_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    query = args["query"].strip()
-    if not query:
+    if not (query := args["query"].strip()):
         raise InvalidArguments("the query is empty", argument="query")
     limit = args.get("limit", _HITS)
     config = context.config.web

@@ -154,8 +154,7 @@ def _from_html(html: str, url: str) -> Extract:
     # Oddities of a page are not for our log.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     html = html[:_MAX_HTML_CHARS]
-    tree = _tree(html)
-    if tree is None:
+    if (tree := _tree(html)) is None:
         return Extract("", "")
     title = " ".join((tree.findtext(".//title") or "").split())[:_TITLE_CHARS]
     text = trafilatura.extract(

@@ -48,8 +48,7 @@ def choose(config: WebConfig) -> str | Unavailable:
         raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(backends())}", key="web.search")
     lack = None
     for name in backends() if config.search == "auto" else [config.search]:
-        lack = _lack(name, config)
-        if lack is None:
+        if (lack := _lack(name, config)) is None:
             return name
     assert lack is not None
     return lack  # of the last one, which is the easiest to get

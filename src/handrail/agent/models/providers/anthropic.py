@@ -34,8 +34,7 @@ class AnthropicMessages(HttpModel):
                     elif event.get("type") == "message_delta":
                         reason = event["delta"].get("stop_reason") or reason
                         usage = usage._replace(output_tokens=(event.get("usage") or {}).get("output_tokens") or 0)
-                    piece = _piece(event)
-                    if piece is not None:
+                    if (piece := _piece(event)) is not None:
                         yield piece
         if not reason:
             raise ModelError(f"{self.name}: connection lost in the middle of the answer", retryable=True)

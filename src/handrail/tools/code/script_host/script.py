@@ -98,8 +98,7 @@ class Caller:
 def _receive(line: socket.socket, size: int) -> bytes:
     pieces: list[bytes] = []
     while size:
-        piece = line.recv(min(size, 1 << 20))
-        if not piece:
+        if not (piece := line.recv(min(size, 1 << 20))):
             raise ConnectionError("the runtime takes no more calls")
         pieces.append(piece)
         size -= len(piece)

@@ -136,8 +136,7 @@ class Supervisor:
             if ended:
                 return self._end(status)
             for fd, _ in self._poll.poll(pause):
-                handle = self._waiting.get(fd)
-                if handle is not None:
+                if (handle := self._waiting.get(fd)) is not None:
                     handle()
 
     def _watch_process(self, script: int) -> bool:
@@ -190,8 +189,7 @@ class Supervisor:
                 self._watch(fd, lambda line=line: self._on_line(line))  # type: ignore[misc]
 
     def _on_line(self, line: Line) -> None:
-        calls = line.calls()
-        if calls is None:
+        if (calls := line.calls()) is None:
             self._unwatch(line.fileno())
             del self._line_of[line.number]
             line.close()

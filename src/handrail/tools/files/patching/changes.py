@@ -263,8 +263,7 @@ class _UnifiedReader:
             raise _Miscounted
 
     def _next_section(self) -> None:
-        change = self._section.close()
-        if change is not None:
+        if (change := self._section.close()) is not None:
             self._changes.append(change)
         self._section = _Section(self._path, self._path)
 

@@ -339,8 +339,7 @@ class Haystack:
             return How.EXACT, []
         blank = not any(line.strip() for line in block)
         for how in _KEYS:
-            places = [place for place in self._places(how, block) if usable(place)]
-            if places:
+            if places := [place for place in self._places(how, block) if usable(place)]:
                 return how, places
             if blank:  # nothing to recognise it by
                 return how, []
@@ -349,8 +348,7 @@ class Haystack:
     def _places(self, how: How, block: Sequence[str]) -> list[int]:
         key = _KEYS[how]
         wanted = [key(line) for line in block]
-        lines = self._keyed.get(how)
-        if lines is None:
+        if (lines := self._keyed.get(how)) is None:
             lines = self._keyed[how] = [key(line) for line in self.lines]
         first, size = wanted[0], len(wanted)
         places = [at for at in range(len(lines) - size + 1) if lines[at] == first and lines[at : at + size] == wanted]

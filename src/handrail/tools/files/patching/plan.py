@@ -50,8 +50,7 @@ def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
             else:
                 written[step.path] = files.write(step.path, step.data, mode=step.mode)
     except BaseException as error:
-        stuck = _undo(files, done)
-        if stuck:
+        if stuck := _undo(files, done):
             raise ToolFailed(
                 f"{error}. What was written before could not all be undone: {', '.join(map(shown, stuck))}",
                 not_restored=[shown(path) for path in stuck],
@@ -198,10 +197,8 @@ class Plan:
 
     def _file(self, path: str) -> tuple[str, _File]:
         resolved = self.files.resolve(path)
-        file = self._known.get(resolved)
-        if file is None:
-            current = load(self.files, resolved)
-            if current is not None:
+        if (file := self._known.get(resolved)) is None:
+            if (current := load(self.files, resolved)) is not None:
                 check_unchanged(self.reads, self.task_id, current)
             text = current.text if current else None
             # A link of another name is not what would be removed. Otherwise no link is followed from here on.

@@ -132,8 +132,7 @@ def _output_of(query: Query, *options: str) -> Iterator[IO[bytes]]:
     import subprocess
     import tempfile
 
-    program = shutil.which("rg")
-    if program is None:
+    if (program := shutil.which("rg")) is None:
         raise NotForRipgrep
     query.check()
 
@@ -221,8 +220,7 @@ _TOKEN = re.compile(
 def is_portable(pattern: str) -> bool:
     position = 4 if pattern.startswith("(?i)") else 0
     while position < len(pattern):
-        token = _TOKEN.match(pattern, position)
-        if token is None:
+        if (token := _TOKEN.match(pattern, position)) is None:
             return False
         position = token.end()
     return "\0" not in pattern and "\n" not in pattern

@@ -83,8 +83,7 @@ def _matches(files: Files, path: str, query: Query, pattern: regex.Pattern[str],
         for after in unfinished:
             after.append(clip(line))
         unfinished = [after for after in unfinished if len(after) < query.context]
-        match = _match(pattern, line, query)
-        if match is not None:
+        if (match := _match(pattern, line, query)) is not None:
             if query.first <= skipped + count < query.last:
                 found.append((number, clip(line, match.start()), tuple(recent), []))
                 unfinished += [found[-1][3]] if query.context else []

@@ -66,8 +66,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
 def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:
     """The folder to search, and the one file in it if that is what was named."""
     resolved = files.resolve(path)
-    found = files.stat(resolved)
-    if found is None:
+    if (found := files.stat(resolved)) is None:
         raise missing(files, path)
     if found.is_dir:
         files.entries(resolved)  # one that may not be read says so here
@@ -83,8 +82,7 @@ def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | Non
 
 def _found(files: Files, query: Query, fast: Callable[[Query], T], sure: Callable[[Files, Query], T]) -> T:
     """By ripgrep where it sees the files and knows the pattern, else by Python alone."""
-    host = files.host_path(query.top)
-    if host is not None:
+    if (host := files.host_path(query.top)) is not None:
         with contextlib.suppress(ripgrep.NotForRipgrep):
             return fast(replace(query, top=host))
     return sure(files, query)
