@@ -314,8 +314,6 @@ class Agent:
     def _messages(self) -> list[JsonDict]:
         return [dict(each) for each in self.loop.conversation.messages]
 
-    # For the agent-level tools.
-
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
         which = Store[store.upper()]
         getattr(self._memory, action)(which, *texts)

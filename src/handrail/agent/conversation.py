@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf
 
 from ..core.outcome import error_outcome
 from ..errors import CallCancelled, ModelError, ToolError, UnknownOutcome
@@ -131,12 +132,10 @@ def chars_of(message: JsonDict) -> int:
 
 
 class Compaction:
-    """Keeps a conversation within the model's window: old results are cut first, then all but the end is summarised.
-
-    The end of the conversation and the user's last message, however old, are kept whole. A call is never separated from its
-    results. Called before each request to the model. `prompt` precedes every conversation; `extra` is what a summary must keep,
-    such as the open todos; `helper` writes the summaries, else the model itself; `hook` is as for `Loop`.
-    """
+    """Keeps a conversation within the model's window: old results are cut first, then all but the end is summarised. The end of
+    the conversation and the user's last message, however old, are kept whole. A call is never separated from its results.
+    Called before each request to the model. `prompt` precedes every conversation; `extra` is what a summary must keep, such as
+    the open todos; `helper` writes the summaries, else the model itself; `hook` is as for `Loop`."""
 
     def __init__(
         self,
@@ -156,7 +155,7 @@ class Compaction:
         tools: Sequence[JsonDict],
         listener: Callable[[Event], object],
         *,
-        shorter_than: float = float("inf"),
+        shorter_than: float = inf,
     ) -> Usage:
         """The usage of the summary, if there was one. `shorter_than`: tokens of a request that a server refused as too long."""
         room, before, usage = self._room(requests, tools, shorter_than), conversation.chars, None
@@ -179,7 +178,7 @@ class Compaction:
         requests: ModelRequests,
         tools: Sequence[JsonDict],
         *,
-        shorter_than: float = float("inf"),
+        shorter_than: float = inf,
     ) -> bool:
         """Whether calling this would change anything: most requests fit."""
         return conversation.chars > self._room(requests, tools, shorter_than)

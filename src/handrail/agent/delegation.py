@@ -184,9 +184,8 @@ class BackgroundChildren:
     def _start(self, tasks: Sequence[Mapping[str, Any]]) -> list[BackgroundChild]:
         running = sum(not each.work.done() for each in self._children.values())
         if running + len(tasks) > MAX_AT_ONCE:
-            raise ToolFailed(
-                f"{running} children run already, and at most {MAX_AT_ONCE} do at a time; stop one, or wait"
-            )
+            most = f"at most {MAX_AT_ONCE} do at a time"
+            raise ToolFailed(f"{running} children run already, and {most}; stop one, or wait")
         made = []
         for task in tasks:
             made.append(BackgroundChild(self._parent, f"child-{len(self._children) + 1}", task))

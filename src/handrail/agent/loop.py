@@ -44,12 +44,10 @@ class Interrupted(Exception):
 
 
 class Loop:
-    """The turns of one conversation, one at a time; `interrupt` may be called from any thread.
-
-    `system` returns the prompt, `compaction` keeps the conversation within the window, `notifications` returns what the model
-    should know before it continues; its argument tells whether a turn starts. `ask_for_more` asks whether to go on with as
-    much again when a budget is used up.
-    """
+    """The turns of one conversation, one at a time; `interrupt` may be called from any thread. `system` returns the prompt,
+    `compaction` keeps the conversation within the window, `notifications` returns what the model should know before it
+    continues; its argument tells whether a turn starts. `ask_for_more` asks whether to go on with as much again when a budget
+    is used up."""
 
     def __init__(  # noqa: PLR0913  each is a part that can be replaced
         self,
@@ -90,9 +88,7 @@ class Loop:
         adding: Callable[[], Awaitable[str]] | None = None,
     ) -> TurnEnded:
         """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours.
-
-        Without a message it goes on with the turn that was interrupted.
-        """
+        Without a message it goes on with the turn that was interrupted."""
         self._stop = CancelToken()
         self._turn = turn = Turn(self.budgets)
         self.tool_calls.start_turn()

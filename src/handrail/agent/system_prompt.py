@@ -1,8 +1,6 @@
-"""The system prompt, made of parts that stay the same for a whole session.
-
-Providers cache a prompt that starts like the previous one, so nothing that changes (the time, the list of jobs) is in it:
-memory and project files are read once, when the session starts.
-"""
+"""The system prompt, made of parts that stay the same for a whole session. Providers cache a prompt that starts like the
+previous one, so nothing that changes (the time, the list of jobs) is in it: memory and project files are read once, when the
+session starts."""
 
 import os
 import platform
@@ -101,10 +99,8 @@ def _read(path: Path) -> str:
 
 
 class FolderTrust:
-    """Whether the user trusts the project of a folder, by the trust file of `home`: only then are its instructions used.
-
-    What runs code (the project's plugins, MCP servers and skills) is trusted apart, by its content.
-    """
+    """Whether the user trusts the project of a folder, by the trust file of `home`: only then are its instructions used. What
+    runs code (the project's plugins, MCP servers and skills) is trusted apart, by its content."""
 
     def __init__(self, folder: Path, home: str = "") -> None:
         folders = _folders(folder)

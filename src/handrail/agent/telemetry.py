@@ -1,8 +1,6 @@
-"""OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module.
-
-A program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. The content of messages is
-included only on request.
-"""
+"""OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module. A
+program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. The content of messages is included
+only on request."""
 
 import contextlib
 import json

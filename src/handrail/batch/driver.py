@@ -1,7 +1,5 @@
-"""Run a batch: keep workers at it until all tasks have ended, and write what came of them.
-
-An engine starts the workers: `local` as processes of this machine, `ray` as actors of a cluster.
-"""
+"""Run a batch: keep workers at it until all tasks have ended, and write what came of them. An engine starts the workers:
+`local` as processes of this machine, `ray` as actors of a cluster."""
 
 import contextlib
 import json
@@ -63,7 +61,10 @@ class Batch:
             ledger.set_fact(STOP, False)
             ledger.give_back("", "the driver ended", 0)
             _drop_unknown(self._out / TRAJECTORIES, ledger)
-            engine = open_engine(options.engine, address=options.address, out=self._out)
+            if options.engine not in ENGINES:
+                raise HandrailError(f"unknown engine {options.engine!r}; there are {' and '.join(ENGINES)}")
+            is_local, log = options.engine == "local", self._out / "workers.log"
+            engine = LocalEngine(log) if is_local else RayEngine(options.address)
             host = closing.enter_context(self._hosting(ledger))
             server = Server(engine.host, host.handle, host.lost)
             closing.callback(server.close)
@@ -318,9 +319,3 @@ class RayEngine(Engine):
 class RayWorker:
     def work(self, address: Address, name: str) -> None:
         work(address, name, is_apart=True)
-
-
-def open_engine(name: str, *, address: str, out: Path) -> Engine:
-    if name not in ENGINES:
-        raise HandrailError(f"unknown engine {name!r}; there are {' and '.join(ENGINES)}")
-    return LocalEngine(out / "workers.log") if name == "local" else RayEngine(address)

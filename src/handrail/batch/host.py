@@ -1,8 +1,6 @@
 """What the workers of a batch may ask of its driver: leases, the journal, questions, results. Every method is one request.
-
 Requests come over a socket, with a key that both sides know. Values cross it as pickles, which is safe only after both have
-proved that they have the key.
-"""
+proved that they have the key."""
 
 import contextlib
 import json

@@ -1,7 +1,5 @@
-"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is.
-
-An environment has tasks and a reward function, which are checked before any rollout starts.
-"""
+"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is. An
+environment has tasks and a reward function, which are checked before any rollout starts."""
 
 import asyncio
 import importlib

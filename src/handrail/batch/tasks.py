@@ -40,9 +40,8 @@ _SCHEMA = {
 @dataclass(frozen=True)
 class Task:
     """`environment` says where its commands run, as for `register_task_env_overrides`; `cwd` and `backend` are a part of it.
-    `files` are written before the agent starts, `keep` are paths that are kept afterwards.
-    `reward` is a command that scores what the agent has done; a mapping is for those who make tasks by program.
-    `data` is for the reader of the results."""
+    `files` are written before the agent starts, `keep` are paths that are kept afterwards. `reward` is a command that scores
+    what the agent has done; a mapping is for those who make tasks by program. `data` is for the reader of the results."""
 
     id: str
     prompt: str

@@ -1,6 +1,5 @@
-"""Models beside the agent's own: `providers` asks them, `images` loads and converts pictures, and answers questions
-about them. Here are the checks of the tools: every listing runs them, so nothing heavy is imported.
-"""
+"""Models beside the agent's own: `providers` asks them, `images` loads and converts pictures, and answers questions about them.
+Here are the checks of the tools: every listing runs them, so nothing heavy is imported."""
 
 import os
 

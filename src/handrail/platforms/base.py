@@ -34,9 +34,6 @@ SIGNS = {
 }
 
 
-# Sending to a target
-
-
 class Attachment(NamedTuple):
     name: str
     data: bytes
@@ -60,11 +57,9 @@ class OutgoingMessage(NamedTuple):
 
 
 class SendTarget(Protocol):
-    """A configured recipient. Its settings are the fields of a frozen dataclass.
-
-    A platform whose users can reply also has `async def ask(question, *, seconds) -> str | None`: the next message that one of
-    them writes, or None if nobody replies within that many seconds after the question was sent.
-    """
+    """A configured recipient. Its settings are the fields of a frozen dataclass. A platform whose users can reply also has
+    `async def ask(question, *, seconds) -> str | None`: the next message that one of them writes, or None if nobody replies
+    within that many seconds after the question was sent."""
 
     @property
     def takes_files(self) -> bool: ...
@@ -74,9 +69,6 @@ class SendTarget(Protocol):
 
     async def send(self, message: OutgoingMessage) -> dict[str, Any]:
         """Deliver the message and return fields for the result (ids, number of parts). Raises ToolFailed or CallTimeout."""
-
-
-# Chatting by an account
 
 
 class Unreachable(HandrailError):
@@ -148,9 +140,6 @@ def decision_of(sign: str) -> Decision | None:
     """The decision a sign stands for, whatever its skin tone and variation selector."""
     plain = "".join(each for each in sign if each != "\ufe0f" and not "\U0001f3fb" <= each <= "\U0001f3ff")
     return SIGNS.get(plain)
-
-
-# Keys and texts
 
 
 def missing_key(variable: str) -> Unavailable | None:

@@ -1,7 +1,5 @@
-"""Matrix: messages to a room, and chats in rooms, where questions are answered by reactions.
-
-Encrypted rooms are refused: nothing is sent there in the clear.
-"""
+"""Matrix: messages to a room, and chats in rooms, where questions are answered by reactions. Encrypted rooms are refused:
+nothing is sent there in the clear."""
 
 import asyncio
 import contextlib
@@ -64,12 +62,9 @@ class Settings:
         return str((await self.good("PUT", path, json=content))["event_id"])
 
     async def send_file(self, room: str, file: base.Attachment, *, key: str = "") -> str:
-        data: JsonDict = {
-            "params": {"filename": file.name},
-            "headers": {"content-type": file.mime},
-            "content": file.data,
-        }
-        uploaded = await self.good("POST", "/upload", api=_MEDIA_API, seconds=base.UPLOAD_SECONDS, **data)
+        how: JsonDict = {"params": {"filename": file.name}, "headers": {"content-type": file.mime}}
+        how |= {"api": _MEDIA_API, "seconds": base.UPLOAD_SECONDS, "content": file.data}
+        uploaded = await self.good("POST", "/upload", **how)
         main = file.mime.partition("/")[0]
         kind = f"m.{main}" if main in ("image", "audio", "video") else "m.file"
         info = {"mimetype": file.mime, "size": len(file.data)}
@@ -205,13 +200,11 @@ class Adapter:
         if kind != "m.room.message" or content.get("msgtype") != "m.text" or is_edit:
             return None
         text, is_direct = self._without_us(content), 0 < len(self._members.get(room, ())) <= 2
-        is_for_us, written = self._is_for_us(content), event.get("origin_server_ts", 0) / 1000
+        named = _object(content, "m.mentions").get("user_ids")
+        is_for_us = self._id in (named if isinstance(named, list) else str(content.get("body", "")))
+        written = event.get("origin_server_ts", 0) / 1000
         reply_to = str(_object(relation, "m.in_reply_to").get("event_id", ""))
         return base.Message(room, sender, text, is_direct, is_for_us, written, reply_to)
-
-    def _is_for_us(self, content: JsonDict) -> bool:
-        named = _object(content, "m.mentions").get("user_ids")
-        return self._id in (named if isinstance(named, list) else str(content.get("body", "")))
 
     def _without_us(self, content: JsonDict) -> str:
         """The text without our name at its start, and without the quote of a reply."""

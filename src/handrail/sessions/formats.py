@@ -19,9 +19,7 @@ class Message(NamedTuple):
 
 def read_message(message: Any) -> Message:
     """Chat Completions, Responses, Anthropic, Gemini or MCP (`tools/call`); as JSON objects or the providers' own objects.
-
-    Raises InvalidArguments for a message without calls.
-    """
+    Raises InvalidArguments for a message without calls."""
     if field_of(message, "method") == "tools/call":
         return Message("mcp", [field_of(message, "params")])
     if (parts := _gemini_parts(message)) is not None:

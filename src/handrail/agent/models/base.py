@@ -105,9 +105,7 @@ class Answer(NamedTuple):
     cut_off: bool
 
 
-async def whole_answer(
-    asking: AsyncIterator[Event | Answer], listener: Callable[[Event], object] = lambda _: None
-) -> Answer:
+async def whole_answer(asking: AsyncIterator[Event | Answer], listener: Callable[[Event], object]) -> Answer:
     """The answer, once it is whole; `listener` gets the events before. Raises ModelError."""
     async for event in asking:
         if isinstance(event, Answer):
@@ -125,7 +123,7 @@ async def ask_aside(requests: "ModelRequests", messages: Messages, task: str, ho
     hook("pre_auxiliary_call", **about)
     about |= {"response": {}, "error": None}
     try:
-        answer = await whole_answer(requests.ask(messages, []))
+        answer = await whole_answer(requests.ask(messages, []), lambda _: None)
         about["response"] = {"response_model": answer.model, "message": answer.message, "usage": answer.usage._asdict()}
         return answer
     except BaseException as error:
@@ -204,11 +202,9 @@ class ModelRequests:
         return ModelRequests(models, attempts=self._attempts, sleep=self._sleep)
 
     async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
-        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers.
-
-        An attempt that breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was
-        shown so far is void.
-        """
+        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers. An attempt that
+        breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was shown so far is
+        void."""
         for place, model in enumerate(self.models):
             for attempt in range(self._attempts):
                 partial = PartialAnswer()

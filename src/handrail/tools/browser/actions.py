@@ -126,7 +126,8 @@ async def navigate(session: Session, url: str) -> JsonDict:
     more: JsonDict = {}
     if response is not None:
         if response.headers.get(REFUSED_HEADER):
-            error = session.proxy.refusal_of(target_host(response.url))
+            host = target_host(response.url)
+            error = next((why for name, why in reversed(session.proxy.refusals) if name == host), None)
             raise error if isinstance(error, Denied) else Denied(f"{response.url} is not a public address")
         if response.status >= 400:
             more["status"] = response.status

@@ -68,10 +68,8 @@ class Browsers:
         self._thread: _BrowserThread | None = None
 
     async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
-        """Run `work` with the task's session in the browser's own loop. Cancelling the caller cancels the work.
-
-        `start` opens a session, and starts the browser, if there is none.
-        """
+        """Run `work` with the task's session in the browser's own loop. Cancelling the caller cancels the work. `start` opens a
+        session, and starts the browser, if there is none."""
         thread = self._thread
         if start:
             with self._lock:

@@ -382,10 +382,6 @@ class GuardProxy:
     async def close(self) -> None:
         await self._proxy.close()
 
-    def refusal_of(self, host: str) -> ToolError | None:
-        """Why the last connection to the host was not made."""
-        return next((error for name, error in reversed(self.refusals) if name == host), None)
-
     async def addresses(self, host: str, port: int, _: Program) -> list[str]:
         try:
             return await self.guard.addresses(host, port)

@@ -1,7 +1,5 @@
-"""The tools that drive a browser, `browser_*`. Each task has pages of its own, which stay open between calls.
-
-One file for all of them: they share everything but a name, a description and a few arguments.
-"""
+"""The tools that drive a browser, `browser_*`. Each task has pages of its own, which stay open between calls. One file for all
+of them: they share everything but a name, a description and a few arguments."""
 
 import os
 import sys

@@ -1,7 +1,5 @@
-"""The connection to a running script: a Unix socket where it can be reached, else its process's own input and log.
-
-A token that only the script's process was given authenticates the other end; what comes before the token is noise.
-"""
+"""The connection to a running script: a Unix socket where it can be reached, else its process's own input and log. A token that
+only the script's process was given authenticates the other end; what comes before the token is noise."""
 
 import contextlib
 import hmac
@@ -13,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Self
 
 from ...base.temporary_folders import make_folder
 from ...environments.base import BackgroundProcess, ProcessState
@@ -42,17 +40,10 @@ class ScriptGone(Exception):
     """The connection has ended."""
 
 
-class _Transport(Protocol):
-    def receive(self, timeout: float) -> bytes:
-        """What has arrived; empty after the timeout. Raises ScriptGone."""
-
-    def send(self, data: bytes) -> None: ...
-
-
 class Channel:
     """Frames to and from the script. Any thread may send, one receives."""
 
-    def __init__(self, transport: _Transport, received: bytes = b"") -> None:
+    def __init__(self, transport: "SocketTransport | LogTransport", received: bytes = b"") -> None:
         self._transport, self._buffer = transport, bytearray(received)
         self._sending = threading.Lock()
 
@@ -114,9 +105,8 @@ class Listener:
                 raise ToolFailed(_not_started(received)) from None
             if token in received:
                 return Channel(log, received.partition(token)[2])
-        raise ToolFailed(
-            "the script did not start in time: Python takes too long there, or the machine has too much to do"
-        )
+        why = "Python takes too long there, or the machine has too much to do"
+        raise ToolFailed(f"the script did not start in time: {why}")
 
     def _caller(self) -> "SocketTransport | None":
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
@@ -150,6 +140,7 @@ class SocketTransport:
         self._end.settimeout(None)
 
     def receive(self, timeout: float) -> bytes:
+        """What has arrived; empty after the timeout. Raises ScriptGone."""
         if not _is_ready(self._end, timeout):
             return b""
         try:

@@ -1,8 +1,5 @@
-"""Run a call of `execute_code`: a script in the task's environment.
-
-A Python there is sent our modules, then the script and its tools. While it runs its output is collected, its calls are run, and
-its time is limited.
-"""
+"""Run a call of `execute_code`: a script in the task's environment. A Python there is sent our modules, then the script and its
+tools. While it runs its output is collected, its calls are run, and its time is limited."""
 
 import json
 import marshal

@@ -56,7 +56,9 @@ def planned(
         next_run = first_run(schedule, now)
         state = JobState.ACTIVE if state is JobState.FINISHED else state
     runs_left = 1 if schedule.once else given.get("repeat", _still_left(before, now))
-    name = str(given.get("name") or (before.name if before else _named_after(work)))
+    words = " ".join((work.prompt or work.tool).split())
+    usual = before.name if before else words if len(words) <= 40 else f"{words[:39]}…"
+    name = str(given.get("name") or usual)
     if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
         raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} printable characters")
     job = Job("", name, schedule.text, zone, work, state, next_run, runs_left=runs_left)
@@ -167,20 +169,8 @@ def _check_tool(work: Work, registry: ToolRegistry) -> None:
         raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
 
 
-def cwd_of(context: ToolContext) -> str:
-    """The working directory of a job that the call creates."""
-    environments = context.environments
-    is_here = environments is not None and environments.has_host_paths(context.task_id)
-    return environments.cwd(context.task_id) if environments is not None and is_here else os.getcwd()
-
-
 def usual_zone(config: Config) -> str:
     return config.schedule.timezone or local_zone()
-
-
-def _named_after(work: Work) -> str:
-    words = " ".join((work.prompt or work.tool).split())
-    return words if len(words) <= 40 else f"{words[:39]}…"
 
 
 def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
@@ -254,7 +244,10 @@ def _meant(args: JsonDict, context: ToolContext) -> Job:
 def _planned(args: JsonDict, context: ToolContext, before: Job | None) -> Job:
     if context.tools is None:
         raise ToolFailed("this runtime has no toolsets; use the runtime's own dispatch")
-    return planned(args, registry, before, config=context.config, cwd=cwd_of(context), tools_of=context.tools.names_of)
+    environments = context.environments
+    is_here = environments is not None and environments.has_host_paths(context.task_id)
+    cwd = environments.cwd(context.task_id) if environments is not None and is_here else os.getcwd()
+    return planned(args, registry, before, config=context.config, cwd=cwd, tools_of=context.tools.names_of)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:

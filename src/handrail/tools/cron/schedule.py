@@ -72,9 +72,7 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
         return Schedule(wanted, zone, seconds=seconds)
     if re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE):
         return _once(math.ceil(now + min(_seconds(wanted), _MAX_SECONDS)), zone, place)
-    if re.match(r"\d{4}-\d\d-\d\d", wanted):
-        return _at(wanted, zone, place)
-    return _cron(wanted, zone, now)
+    return _at(wanted, zone, place) if re.match(r"\d{4}-\d\d-\d\d", wanted) else _cron(wanted, zone, now)
 
 
 def first_run(schedule: Schedule, now: float) -> float:

@@ -20,9 +20,7 @@ def read_result(args: JsonDict, *, context: ToolContext, **_: object) -> str:
         lines = list(_split(store.get(args["id"])))
     except ResultNotFound as error:
         raise ToolFailed(str(error)) from None
-    if args.get("pattern"):
-        return _matches(lines, args)
-    return _page(lines, args)
+    return _matches(lines, args) if args.get("pattern") else _page(lines, args)
 
 
 def _page(lines: list[str], args: JsonDict) -> str:

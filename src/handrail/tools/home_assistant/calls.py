@@ -1,8 +1,6 @@
-"""Run the calls of the `ha_*` tools, by Home Assistant's REST API, and say which may be made without asking.
-
-The user is asked about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or
-changes Home Assistant itself, and every service of a third-party integration: what is not known to be harmless.
-"""
+"""Run the calls of the `ha_*` tools, by Home Assistant's REST API, and say which may be made without asking. The user is asked
+about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or changes Home Assistant itself,
+and every service of a third-party integration: what is not known to be harmless."""
 
 import json
 import os

@@ -47,11 +47,9 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def discover_mcp_tools(app: Any = None) -> list[str]:
-    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice.
-
-    `app` is a Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
-    `connect_timeout`; a server that connects later adds its tools then.
-    """
+    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice. `app` is a
+    Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
+    `connect_timeout`; a server that connects later adds its tools then."""
     # By name, as the application is a row above: only this documented function needs the default one.
     tools: McpTools | None = (app or import_module("handrail.model_tools").default()).mcp
     if tools is None:
@@ -62,11 +60,9 @@ def discover_mcp_tools(app: Any = None) -> list[str]:
 
 
 class McpTools:
-    """The servers' tools in a registry, kept up to date with the servers.
-
-    With `browse`, which shows a page to the user, a server that wants a login gets one. `folder` holds the trusted
-    definitions. By `config` the programs of servers are protected, and hosts are denied.
-    """
+    """The servers' tools in a registry, kept up to date with the servers. With `browse`, which shows a page to the user, a
+    server that wants a login gets one. `folder` holds the trusted definitions. By `config` the programs of servers are
+    protected, and hosts are denied."""
 
     def __init__(
         self,

@@ -1,20 +1,18 @@
 """The tools that ask models beside the agent's own: for images, speech, a look at a picture, or a merged answer."""
 
-from ...core.builtin import registry, text, tool_schema
+from ...core.builtin import family, registry, text
 
+_CALLS = "handrail.tools.media.calls"
 registry.register(
-    name="image_generate",
-    toolset="image_gen",
-    schema=tool_schema(
+    **family("image_gen", _CALLS, is_async=True)(
+        "image_generate",
         "Make an image from a description and save it.",
         ("prompt",),
         prompt=text("What the image shows, and in which style.", minLength=1),
         aspect_ratio=text("Its shape.", enum=["square", "landscape", "portrait"], default="square"),
         output_path=text("Where to save it; a new .png in the working directory."),
     ),
-    handler="handrail.tools.media.calls:image_generate",
     check_fn="handrail.media:check_image_generation",
-    is_async=True,
     emoji="🎨",
     timeout=600,
     resources="handrail.tools.media.calls:file_resources",
@@ -27,17 +25,14 @@ registry.register(
     },
 )
 registry.register(
-    name="mixture_of_agents",
-    toolset="moa",
-    schema=tool_schema(
+    **family("moa", _CALLS, is_async=True)(
+        "mixture_of_agents",
         "Put a hard question to several models at once and get one merged answer. Slow and costly: for what one model alone "
         "gets wrong.",
         ("user_prompt",),
         user_prompt=text("The question, with all that is needed to answer it: they see nothing else.", minLength=1),
     ),
-    handler="handrail.tools.media.calls:mixture_of_agents",
     check_fn="handrail.media:check_mixture",
-    is_async=True,
     emoji="🧠",
     timeout=900,
     read_only=True,
@@ -45,17 +40,14 @@ registry.register(
     example={"user_prompt": "Which of two sorted lists has the larger median? Give an algorithm and prove its bound."},
 )
 registry.register(
-    name="text_to_speech",
-    toolset="tts",
-    schema=tool_schema(
+    **family("tts", _CALLS, is_async=True)(
+        "text_to_speech",
         "Turn a text into speech and save it as a sound file.",
         ("text",),
         text=text("What is to be said."),
         output_path=text("Where to save it; a new .wav in the working directory."),
     ),
-    handler="handrail.tools.media.calls:text_to_speech",
     check_fn="handrail.media:check_speech",
-    is_async=True,
     emoji="🔊",
     timeout=300,
     resources="handrail.tools.media.calls:file_resources",
@@ -64,17 +56,14 @@ registry.register(
     example={"text": "The build is green.", "output_path": "news.wav"},
 )
 registry.register(
-    name="vision_analyze",
-    toolset="vision",
-    schema=tool_schema(
+    **family("vision", _CALLS, is_async=True)(
+        "vision_analyze",
         "Look at an image and answer a question about it.",
         ("image_url",),
         image_url=text("A path, an http(s) URL, or a data: URL."),
         question=text("What to find out. Without it: describe the image."),
     ),
-    handler="handrail.tools.media.calls:vision_analyze",
     check_fn="handrail.media:check_vision",
-    is_async=True,
     emoji="👁️",
     timeout=300,
     read_only=True,

@@ -1,8 +1,6 @@
-"""Which skills there are, which of them a model may see, and why not the others.
-
-A project's skills were written by others, and a folder that `skills.folders` names can be written by an agent: a model sees
-these once the user trusts their present content. The same holds for any skill that seems to hide instructions.
-"""
+"""Which skills there are, which of them a model may see, and why not the others. A project's skills were written by others, and
+a folder that `skills.folders` names can be written by an agent: a model sees these once the user trusts their present content.
+The same holds for any skill that seems to hide instructions."""
 
 import os
 import re

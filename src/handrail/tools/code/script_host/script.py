@@ -1,7 +1,5 @@
-"""Run the script in this process, with its tools as functions of the module `handrail_tools`.
-
-It is sent to where the script runs as text, and needs Python 3.8 and nothing else.
-"""
+"""Run the script in this process, with its tools as functions of the module `handrail_tools`. It is sent to where the script
+runs as text, and needs Python 3.8 and nothing else."""
 
 from __future__ import annotations
 

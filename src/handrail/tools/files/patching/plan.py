@@ -22,10 +22,8 @@ _MAX_COMPARED_FULLY = 1_000
 
 
 class Step(NamedTuple):
-    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there.
-
-    `name` is the path as it was given: a removal removes that name, not the target of a link.
-    """
+    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there. `name` is
+    the path as it was given: a removal removes that name, not the target of a link."""
 
     path: str
     name: str

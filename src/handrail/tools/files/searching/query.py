@@ -1,7 +1,5 @@
-"""What is searched for, and what was found.
-
-Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's `.gitignore` files name is left out.
-"""
+"""What is searched for, and what was found. Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's
+`.gitignore` files name is left out."""
 
 from __future__ import annotations
 
@@ -51,9 +49,8 @@ class Rules(NamedTuple):
 
 
 def rules_above(files: Files, folder: str) -> Rules | None:
-    """What the repository around a folder says of it. None outside of a repository, and in a folder that it ignores:
-    whoever searches there wants to find what is there.
-    """
+    """What the repository around a folder says of it. None outside of a repository, and in a folder that it ignores: whoever
+    searches there wants to find what is there."""
     outer: list[str] = []
     here = folder
     while not _holds(files, here, REPOSITORY):

@@ -147,10 +147,8 @@ def _blocks(files: Files, path: str) -> Iterator[bytes]:
 
 
 def walk(files: Files, top: str, rules: Rules, check: Callable[[], None]) -> Iterator[str]:
-    """The regular files below `top`, as paths relative to it, in no particular order. Links are not followed.
-
-    `check` is called for every folder, and ends the walk by raising.
-    """
+    """The regular files below `top`, as paths relative to it, in no particular order. Links are not followed. `check` is called
+    for every folder, and ends the walk by raising."""
     base = top if top.endswith("/") else top + "/"
     pending = [(base, rules)]
     while pending:
