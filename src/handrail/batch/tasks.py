@@ -15,26 +15,6 @@ from ..runtime.arguments import prepare
 from ..types import JsonDict
 
 _IN_ENVIRONMENT = ("cwd", "backend")
-_COUNT = {"type": ["integer", "null"], "minimum": 1}
-_AMOUNT = {"type": ["number", "null"], "exclusiveMinimum": 0}
-_LIMITS = {"model_calls": _COUNT, "tokens": _COUNT, "seconds": _AMOUNT, "cost": _AMOUNT}
-_SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["id", "prompt"],
-    "properties": {
-        "id": {"type": "string", "pattern": r"^[\w:-][\w.:-]{0,99}$"},
-        "prompt": {"type": "string", "pattern": r"\S"},
-        "environment": {"type": "object"},
-        "toolsets": {"type": ["array", "null"], "items": {"type": "string"}},
-        "limits": {"type": "object", "additionalProperties": False, "properties": _LIMITS},
-        "model": {"type": "string"},
-        "files": {"type": "object", "additionalProperties": {"type": "string"}},
-        "keep": {"type": "array", "items": {"type": "string"}},
-        "reward": {"type": ["string", "object"]},
-        "data": {},
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +45,7 @@ class Task:
 
 @cache
 def _contract() -> Contract:
-    return Contract("batch", _SCHEMA)
+    return Contract("batch", json.loads(Path(__file__).with_name("task_schema.json").read_text()))
 
 
 def read_task(given: Any) -> Task:

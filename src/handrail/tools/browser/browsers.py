@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
@@ -27,18 +28,8 @@ _START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
 _MIN_POLL_SECONDS = 1.0
-_ARGUMENTS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-crash-reporter",
-    "--disable-sync",
-    # Voice and video would bypass the proxy. Chromium reads the first of these, headless shells of its project the second.
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-)
+# Voice and video would bypass the proxy. Chromium reads the first switch of that, headless shells of its project the second.
+_SWITCHES = Path(__file__).with_name("switches.txt").read_text().split()
 # Of the variables, and not our keys: a page that takes over the browser can read its environment.
 _KEPT = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
 # In every document before its own scripts. Voice and video would bypass the proxy.
@@ -215,7 +206,7 @@ class _BrowserThread:
                 executable_path=executable(config) or None,
                 headless=config.headless,
                 chromium_sandbox=config.sandbox == "auto" and os.geteuid() != 0,
-                args=list(_ARGUMENTS),
+                args=_SWITCHES,
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
                 env={**environment, "TMPDIR": self._profile},
@@ -225,7 +216,13 @@ class _BrowserThread:
                 handle_sighup=False,
             )
         except Error as error:
-            raise ToolFailed(_why_not_started(config.cdp_url, str(error))) from None
+            why = " ".join(str(error).split())[:400]
+            if config.cdp_url:
+                told = f"no browser answers at {config.cdp_url}: {why}; start it, or correct browser.cdp_url"
+                raise ToolFailed(told) from None
+            is_sandbox = "sandbox" in str(error)
+            hint = "; set browser.sandbox to off if this machine forbids the browser its sandbox" if is_sandbox else ""
+            raise ToolFailed(f"the browser does not start: {why}{hint}") from None
 
     async def _end_session(self, task_id: str) -> None:
         if (session := self._sessions.pop(task_id, None)) is not None:
@@ -257,14 +254,6 @@ class _BrowserThread:
 def _is_local(cdp_url: str) -> bool:
     """Whether the browser runs on this machine, where it can reach the proxy."""
     return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
-
-
-def _why_not_started(cdp_url: str, error: str) -> str:
-    first = " ".join(error.split())[:400]
-    if cdp_url:
-        return f"no browser answers at {cdp_url}: {first}; start it, or correct browser.cdp_url"
-    hint = "; set browser.sandbox to off if this machine forbids the browser its sandbox" if "sandbox" in error else ""
-    return f"the browser does not start: {first}{hint}"
 
 
 async def _judge(proxy: GuardProxy, route: Route) -> None:

@@ -116,8 +116,11 @@ class Session:
         if not self.tabs:
             return await self.context.new_page()
         page = self.page
-        if self.dialog is None and await _responds(page):
-            return page
+        if self.dialog is None:
+            with contextlib.suppress(TimeoutError, Error):  # one that hangs would not even navigate
+                async with asyncio.timeout(_ALIVE_SECONDS):
+                    await page.evaluate("1")
+                return page
         self.dialog, self._held = None, None
         self._dialog_opened.clear()
         new = await self.context.new_page()
@@ -260,16 +263,6 @@ class Session:
 
     def _note(self, kind: str, text: str) -> None:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
-
-
-async def _responds(page: Page) -> bool:
-    """Whether the page still responds. One that hangs would not even navigate."""
-    try:
-        async with asyncio.timeout(_ALIVE_SECONDS):
-            await page.evaluate("1")
-    except (TimeoutError, Error):
-        return False
-    return True
 
 
 class Downloads:

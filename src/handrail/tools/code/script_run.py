@@ -169,13 +169,8 @@ class _Clock:
             return self._left <= used
 
 
-def command(python: str) -> str:
-    """What the shell runs."""
-    return f"exec {shlex.quote(python)} -c {shlex.quote(_BOOT)}"
-
-
 def payload(hello: JsonDict) -> bytes:
-    """What it then reads from its standard input."""
+    """What Python then reads from its standard input."""
     modules, compiled = _modules()
     content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "arguments": hello}).encode()
     return b"%09d" % len(content) + content
@@ -240,7 +235,8 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         }
         number = call_number(context, environment, code, environments.cwd(context.task_id))
         watched: JsonDict = {"call": number} if number else {}
-        process = environment.background(command(settings.python), **watched)
+        command = f"exec {shlex.quote(settings.python)} -c {shlex.quote(_BOOT)}"
+        process = environment.background(command, **watched)
         try:
             channel = listener.open(process, payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)

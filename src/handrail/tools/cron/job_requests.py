@@ -229,19 +229,17 @@ def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 def _meant(args: JsonDict, context: ToolContext) -> Job:
     """The job that the call is about, as it will be after the call."""
-    if args["action"] == "create":
-        return _planned(args, context, None)
-    if not args.get("job_id"):
-        raise InvalidArguments(f"{args['action']} needs job_id; the action list shows them", argument="job_id")
-    try:
-        with closing(open_jobs(context.config)) as jobs:
-            job = jobs.get(args["job_id"])
-    except JobNotFound as error:
-        raise InvalidArguments(str(error)) from None
-    return _planned(args, context, job) if args["action"] == "update" else job
-
-
-def _planned(args: JsonDict, context: ToolContext, before: Job | None) -> Job:
+    action, before = args["action"], None
+    if action != "create":
+        if not args.get("job_id"):
+            raise InvalidArguments(f"{action} needs job_id; the action list shows them", argument="job_id")
+        try:
+            with closing(open_jobs(context.config)) as jobs:
+                before = jobs.get(args["job_id"])
+        except JobNotFound as error:
+            raise InvalidArguments(str(error)) from None
+        if action != "update":
+            return before
     if context.tools is None:
         raise ToolFailed("this runtime has no toolsets; use the runtime's own dispatch")
     environments = context.environments

@@ -107,8 +107,14 @@ class Change(NamedTuple):
 def plan(args: JsonDict, library: Library) -> Change:
     """What a call of skill_manage would do. Raises InvalidArguments when it cannot be done."""
     try:
-        check_name(args.get("name"))
-        return _PLANS[args["action"]](args, library)
+        name = check_name(args.get("name"))
+        if args["action"] == "create":
+            return _create(args, library)
+        skill, files = library.open(name)
+        if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
+            place = skill.place.folder
+            raise SkillError(f"{name} is in {place}, which is not yours to change; create one of another name")
+        return _PLANS[args["action"]](args, skill, files)
     except SkillError as error:
         raise InvalidArguments(str(error)) from None
 
@@ -159,15 +165,13 @@ def _create(args: JsonDict, library: Library) -> Change:
     return Change("create", name, str(folder), FILE, text)
 
 
-def _edit(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _edit(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     text = _text(args, "content")
     _check_file(skill.name, FILE, text)
     return Change("edit", skill.name, skill.place.folder, FILE, text, text_of(files, FILE))
 
 
-def _patch(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _patch(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path = FILE if not args.get("file_path") else _inner(args["file_path"], files, may_be_new=False)
     old, new = _text(args, "old_string"), _text(args, "new_string", may_be_empty=True)
     before = text_of(files, path)
@@ -180,33 +184,23 @@ def _patch(args: JsonDict, library: Library) -> Change:
     return Change("patch", skill.name, skill.place.folder, path, after, before)
 
 
-def _delete(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _delete(_: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     return Change("delete", skill.name, skill.place.folder, "", None, files=tuple(sorted(files)))
 
 
-def _write_file(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _write_file(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path, text = _inner(args.get("file_path"), files, may_be_new=True), _text(args, "file_content")
     _check_file(skill.name, path, text)
     before = text_of(files, path) if path in files else None
     return Change("write", skill.name, skill.place.folder, path, text, before)
 
 
-def _remove_file(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _remove_file(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path = _inner(args.get("file_path"), files, may_be_new=False)
     return Change("remove", skill.name, skill.place.folder, path, None, text_of(files, path))
 
 
-_PLANS = {plan.__name__[1:]: plan for plan in (_create, _edit, _patch, _delete, _write_file, _remove_file)}
-
-
-def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:
-    skill, files = library.open(name)
-    if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
-        raise SkillError(f"{name} is in {skill.place.folder}, which is not yours to change; create one of another name")
-    return skill, files
+_PLANS = {plan.__name__[1:]: plan for plan in (_edit, _patch, _delete, _write_file, _remove_file)}
 
 
 def _text(args: JsonDict, name: str, *, may_be_empty: bool = False) -> str:

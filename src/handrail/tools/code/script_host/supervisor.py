@@ -61,21 +61,18 @@ class Host:
             os.dup2(null, fd)
         os.close(null)
         if hello["socket"]:
-            self._connect(hello["socket"])
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                line.connect(hello["socket"])
+            except OSError:  # in a container or a sandbox that path is nothing
+                line.close()
+            else:
+                self._socket = line
+                os.close(self._in)
+                os.close(self._out)
+                self._in = self._out = line.fileno()
         self._buffer = b""
         self.send(hello["token"].encode())
-
-    def _connect(self, path: str) -> None:
-        line = socket.socket(socket.AF_UNIX)
-        try:
-            line.connect(path)
-        except OSError:  # in a container or a sandbox that path is nothing
-            line.close()
-            return
-        self._socket = line
-        os.close(self._in)
-        os.close(self._out)
-        self._in = self._out = line.fileno()
 
     @property
     def has_socket(self) -> bool:

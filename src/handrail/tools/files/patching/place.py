@@ -178,8 +178,11 @@ def misfit(message: str, lines: Sequence[str], block: Sequence[str], **details: 
     if window is None:
         return ToolFailed(f"{message} Nothing similar was found either; read the file again.", **details)
     start, end = max(0, window.start), min(len(lines), window.start + len(block))
-    diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))
-    nearest = {"start_line": start + 1, "end_line": end, "diff": _short(diff)}
+    diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))[2:]
+    kept = [line if len(line) <= 200 else line[:200] + "…" for line in diff[:_MAX_DIFF_LINES]]
+    if len(diff) > _MAX_DIFF_LINES:
+        kept.append(f"[{len(diff) - _MAX_DIFF_LINES} more lines]")
+    nearest = {"start_line": start + 1, "end_line": end, "diff": well_formed("\n".join(kept))}
     return ToolFailed(f"{message} The nearest place is lines {start + 1} to {end}.", **details, nearest=nearest)
 
 
@@ -191,13 +194,6 @@ def _core(hunk: Hunk, place: int) -> tuple[int, int]:
         return place, place
     start = place + changed[0]
     return start, start + sum(op is not Op.ADD for op in ops[changed[0] : changed[-1] + 1])
-
-
-def _short(diff: list[str]) -> str:
-    lines = [line if len(line) <= 200 else line[:200] + "…" for line in diff[2 : 2 + _MAX_DIFF_LINES]]
-    if len(diff) - 2 > _MAX_DIFF_LINES:
-        lines.append(f"[{len(diff) - 2 - _MAX_DIFF_LINES} more lines]")
-    return well_formed("\n".join(lines))
 
 
 class Reindent:
