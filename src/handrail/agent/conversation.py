@@ -214,7 +214,6 @@ class Compaction:
 
 
 def estimate(conversation: Conversation) -> int:
-    """Its tokens, roughly."""
     return int(conversation.chars / _CHARS_PER_TOKEN)
 
 

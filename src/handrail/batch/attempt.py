@@ -1,10 +1,7 @@
-"""One attempt at one task: an agent with an environment of its own, from its prompt to its reward.
-
-Its journal knows what earlier attempts did, and answers that as they recorded it: a finished call returns its recorded result.
-One that was begun runs again if it only reads, or if all that it could change died with its worker; else nobody knows whether it
-was done, and the model is told so. An environment that died is made again by running the finished calls in it, with the results
-that they had.
-"""
+"""One attempt at one task: an agent with an environment of its own, from its prompt to its reward. Its journal knows what
+earlier attempts did, and answers that as they recorded it: a finished call returns its recorded result. One that was begun runs
+again if it only reads, or if all that it could change died with its worker; else nobody knows whether it was done, and the
+model is told so. An environment that died is made again by running the finished calls in it, with the results that they had."""
 
 import asyncio
 import contextlib
@@ -68,7 +65,6 @@ class Outcome(NamedTuple):
         return done.exit_code, (done.output.head + done.output.tail).decode("utf-8", "replace")
 
     def read(self, path: str) -> str:
-        """The text of a file; raises FileNotFoundError."""
         files = self.app.environments.files(self.task_id)
         if files.stat(path) is None:
             raise FileNotFoundError(path)

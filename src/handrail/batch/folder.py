@@ -1,9 +1,6 @@
-"""The folder of a batch: its options, ledger and lock, and how it is doing, from any process.
-
-Large things (trajectories, and what tasks are to keep) are in a store of files, under an fsspec URL. Workers write there
-themselves, from whatever node, and the ledger has only the names. Every attempt has names of its own, so that one which has lost
-its task replaces nothing.
-"""
+"""The folder of a batch: its options, ledger and lock, and how it is doing, from any process. Large things (trajectories, and
+what tasks are to keep) are in a store of files, under an fsspec URL. Workers write there themselves, from whatever node, and
+the ledger has only the names. Every attempt has names of its own, so that one which has lost its task replaces nothing."""
 
 import contextlib
 import json
@@ -95,7 +92,6 @@ def status(out: Path, options: Options | None = None) -> JsonDict:
 
 
 def failures(out: Path, options: Options, count: int) -> list[JsonDict]:
-    """The tasks of a batch that failed for good, and why."""
     with contextlib.closing(open_ledger(out, options)) as ledger:
         return ledger.failed(count)
 

@@ -51,7 +51,7 @@ class Rollouts:
         common: dict[str, Any] = {"toolsets": toolsets, "reward": {"environment": plan.environment}}
         common["environment"] = {"backend": plan.backend or config.rollouts.backend}
         common["limits"] = Budgets(model_calls=plan.model_calls, seconds=plan.timeout)
-        with closing(self._ledger()) as ledger:
+        with closing(SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)) as ledger:
             made = (
                 Task(id=str(number), prompt=task.prompt, files=dict(task.files), data={"task": task.id}, **common)
                 for number, task in enumerate(self._tasks)
@@ -61,7 +61,7 @@ class Rollouts:
     def run_all(self) -> RunState:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""
         run, app = self._run, self._app
-        with closing(self._ledger()) as ledger:
+        with closing(SqliteLedger(folder_of(run.id) / LEDGER_NAME)) as ledger:
             options = Options(run=run.id, attempts=1)
             host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
@@ -89,9 +89,6 @@ class Rollouts:
 
     def _reward(self, task: Task, outcome: Outcome) -> float:
         return number_of(self._environment.reward(dict(self._tasks[int(task.id)].data), outcome))
-
-    def _ledger(self) -> SqliteLedger:
-        return SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)
 
 
 class RolloutTask(NamedTuple):

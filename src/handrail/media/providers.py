@@ -90,6 +90,5 @@ async def post(
 
 
 async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, **more: Any) -> str:
-    """What the model answers, as text."""
     reply = await post(place, "/chat/completions", {"messages": messages, **more}, config=config)
     return reply.completion(place.label)

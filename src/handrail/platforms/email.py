@@ -1,9 +1,7 @@
-"""Email: messages by SMTP, and chats by a mailbox that is polled by IMAP.
-
-Anybody can forge a sender. So every email of ours has a mark in its subject that only its recipient knows, and only an email with
-its sender's mark is accepted: whoever replies can read the mailbox that they claim to have. Each question has a mark of its own,
-and only a reply with that mark answers it; every mark expires. An email that was forwarded gives away no more than that.
-"""
+"""Email: messages by SMTP, and chats by a mailbox that is polled by IMAP. Anybody can forge a sender. So every email of ours
+has a mark in its subject that only its recipient knows, and only an email with its sender's mark is accepted: whoever replies
+can read the mailbox that they claim to have. Each question has a mark of its own, and only a reply with that mark answers it;
+every mark expires. An email that was forwarded gives away no more than that."""
 
 import asyncio
 import contextlib

@@ -46,7 +46,7 @@ def write_answers(message: Message, answers: Sequence[JsonDict]) -> list[JsonDic
     if message.format == "gemini":
         parts = [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)]
         return [{"role": "user", "parts": parts}]
-    return [{"content": _mcp_content(each), "isError": _is_error(each)} for each in answers]
+    return [{"content": _mcp_content(each), "isError": error_of(each["content"]) is not None} for each in answers]
 
 
 def _gemini_parts(message: Any) -> Iterable[Any] | None:
@@ -64,10 +64,6 @@ def _numbered(call: Any, number: int) -> JsonDict:
     return {"name": name, "args": field_of(call, "args") or {}, "id": given or f"call_{number}", "has_id": bool(given)}
 
 
-def _is_error(answer: JsonDict) -> bool:
-    return error_of(answer["content"]) is not None
-
-
 def _responses_item(answer: JsonDict) -> JsonDict:
     content = answer["content"]
     if not isinstance(content, str):
@@ -80,7 +76,7 @@ def _responses_item(answer: JsonDict) -> JsonDict:
 def _anthropic_block(answer: JsonDict) -> JsonDict:
     blocks = content_blocks(answer["content"])
     block: JsonDict = {"type": "tool_result", "tool_use_id": answer["tool_call_id"], "content": blocks or ""}
-    return {**block, "is_error": True} if _is_error(answer) else block
+    return {**block, "is_error": True} if error_of(answer["content"]) is not None else block
 
 
 def _gemini_part(answer: JsonDict, call: JsonDict) -> JsonDict:

@@ -1,8 +1,6 @@
-"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them.
-
-The proxy resolves every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web
-sockets and names that change their address; this sees every connection.
-"""
+"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them. The proxy resolves
+every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web sockets and names
+that change their address; this sees every connection."""
 
 from __future__ import annotations
 

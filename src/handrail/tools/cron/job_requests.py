@@ -187,7 +187,6 @@ def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
 
 
 def times(schedule: Schedule, now: float, count: int) -> list[str]:
-    """The next times of a schedule, as text."""
     found: list[str] = []
     at: float | None = now
     while at is not None and len(found) < count:

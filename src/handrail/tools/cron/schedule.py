@@ -1,10 +1,7 @@
-"""What a schedule means: a cron expression, an interval, or one time, each in its time zone.
-
-When clocks change, a cron job at a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice
-runs once; a job of every hour runs every hour that passes. Intervals count the time that passes and know no clocks.
-
-One scheduler runs at a time among all processes of the user.
-"""
+"""What a schedule means: a cron expression, an interval, or one time, each in its time zone. When clocks change, a cron job at
+a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice runs once; a job of every hour runs
+every hour that passes. Intervals count the time that passes and know no clocks. One scheduler runs at a time among all
+processes of the user."""
 
 import contextlib
 import math
@@ -87,7 +84,6 @@ def first_run(schedule: Schedule, now: float) -> float:
 
 
 def zone_of(name: str) -> tzinfo:
-    """Raises InvalidArguments for an unknown name."""
     from zoneinfo import ZoneInfo
 
     if name.upper() == "UTC":
@@ -110,7 +106,6 @@ def local_zone() -> str:
 
 
 def shown(at: float | None, zone: str) -> str:
-    """A time as text, in its zone."""
     return "" if at is None else datetime.fromtimestamp(at, zone_of(zone)).isoformat(timespec="seconds")
 
 
@@ -170,7 +165,6 @@ def as_scheduler() -> Iterator[None]:
 
 
 def scheduler_pid() -> int | None:
-    """The process id of the running scheduler, if there is one."""
     try:
         who = (state_dir() / _WHO).read_text()
         return None if has_exited(who) else pid_of(who)

@@ -149,11 +149,8 @@ def read_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return a page, the lines it covers, and where the next one starts."""
     files = files_of(context)
     path = path_argument(args)
-    window = Window(
-        number_argument(args, "offset", 1, least=1),
-        number_argument(args, "limit", DEFAULT_LIMIT, least=1),
-        number_argument(args, "column", 1, least=1),
-    )
+    usual = {"offset": 1, "limit": DEFAULT_LIMIT, "column": 1}
+    window = Window(*(number_argument(args, name, default, least=1) for name, default in usual.items()))
     current = existing(files, path)
     result: JsonDict = {"content": "", "path": well_formed(current.path)}
     if current.data is None:

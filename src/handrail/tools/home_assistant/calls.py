@@ -25,6 +25,7 @@ _EVERYTHING = ("all", "none")
 _USUAL_URL = "http://homeassistant.local:8123"
 _MAX_REPLY_BYTES = 32 * 1024 * 1024  # the states of a big house
 _NAME = "Home Assistant"
+_FOREIGN = f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?"
 # The domains whose services only switch, set, show or say something, single services that do, and why others ask.
 _KNOWN = json.loads(Path(__file__).with_name("safe_services.json").read_text())
 _DOMAINS = frozenset(" ".join(_KNOWN["harmless_domains"]).split())
@@ -52,7 +53,6 @@ class Client:
         return _objects(self._good(await self._ask("GET", "services")), "domain", "services")
 
     async def state(self, entity_id: str) -> JsonDict | None:
-        """None when there is no such entity."""
         reply = await self._ask("GET", f"states/{entity_id}")
         if reply.status == 404 and reply.json() is not None:
             return None
@@ -89,7 +89,7 @@ class Client:
             failure = reply.failure(_NAME)
             raise ToolFailed(without_key(str(failure), self._key), status=reply.status)
         if (found := reply.json()) is None:
-            raise _not_home_assistant()
+            raise ToolFailed(_FOREIGN)
         return found
 
 
@@ -97,12 +97,8 @@ def _objects(found: Any, *names: str) -> list[JsonDict]:
     """Check once, here, what a server sends: it can be anything."""
     good = isinstance(found, list) and all(isinstance(each, dict) and set(names) <= each.keys() for each in found)
     if not good:
-        raise _not_home_assistant()
+        raise ToolFailed(_FOREIGN)
     return list(found)
-
-
-def _not_home_assistant() -> ToolFailed:
-    return ToolFailed(f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?")
 
 
 async def ha_list_entities(args: JsonDict, *, context: ToolContext, **_: object) -> str:

@@ -142,7 +142,6 @@ class McpTools:
         return self._why_missing(server)
 
     def absent(self) -> dict[str, str]:
-        """The enabled servers whose tools are missing, and why."""
         wanted = [server for server in self.connections.servers.values() if server.settings.enabled]
         return {server.name: why for server in wanted if (why := self._why_missing(server))}
 

@@ -168,9 +168,7 @@ class Index:
         return found
 
 
-@lru_cache(maxsize=4)
-def index_of(entries: tuple[ToolEntry, ...]) -> Index:
-    return Index(entries)
+index_of = lru_cache(maxsize=4)(Index)
 
 
 def _texts(entry: ToolEntry) -> dict[str, list[str]]:

@@ -313,7 +313,6 @@ def read(folder: str) -> dict[str, bytes]:
 
 
 def judge(content: Mapping[str, bytes]) -> Inspected:
-    """Inspect a skill with this content."""
     try:
         header, _ = parse(text_of(content, FILE))
     except SkillError as error:

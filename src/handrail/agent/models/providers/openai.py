@@ -13,8 +13,6 @@ from ..http_client import HttpModel
 
 
 class OpenAIChat(HttpModel):
-    """One model behind one base URL."""
-
     provider, key_variable = "openai", "OPENAI_API_KEY"
     address, listing = "https://api.openai.com/v1", "/models"
 

@@ -98,8 +98,6 @@ def parse_v4a(text: str) -> list[Change]:
 
 
 class _V4aReader:
-    """Takes one line after the other."""
-
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self._action: Action | None = None
