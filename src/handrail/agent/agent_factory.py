@@ -58,8 +58,7 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     or `LAST`; `id` is one to continue, or to begin under that name. `environment` and `caller` are as for `Agent`.
     Raises ModelError with what to do when there is no model, and SessionNotFound.
     """
-    if app is None:
-        app = default()
+    app = app or default()
     config, providers = app.config, known_providers(app.plugins)
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if app.mcp is not None:

@@ -237,8 +237,7 @@ def _last_of_user(messages: Sequence[JsonDict]) -> int:
 
 def _cut_results(conversation: Conversation, end: int, chars: int) -> None:
     old = conversation.messages[:end]
-    changed = [_shorter(message, chars) for message in old]
-    if changed != old:
+    if (changed := [_shorter(message, chars) for message in old]) != old:
         conversation.replace(end, changed, new=0)
 
 

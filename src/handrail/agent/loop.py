@@ -179,10 +179,9 @@ class Loop:
         about = {"session_id": self.conversation.info.id, "model": self.requests.models[0].name, "attempt": attempt}
         more = {"final_response": answer["content"], "changed_paths": sorted(changed)}
         for found in await self._call_hook("pre_verify", **about, **more, coding=True):
-            wants_more = isinstance(found, dict) and (found.get("action"), found.get("decision"))
-            if wants_more in (("continue", None), (None, "block")) and (
-                text := found.get("message", found.get("reason"))
-            ):
+            how = (found.get("action"), found.get("decision")) if isinstance(found, dict) else None
+            text = how in (("continue", None), (None, "block")) and found.get("message", found.get("reason"))
+            if text:
                 self.conversation.say(str(text), by=_OURSELVES)
                 return True
         return False

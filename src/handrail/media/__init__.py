@@ -32,9 +32,8 @@ def check_speech(config: Config) -> Unavailable | bool:
 def check_mixture(config: Config) -> Unavailable | bool:
     names = config.media.mixture_models
     if len(names) < 2:
-        return Unavailable(
-            "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
-        )
+        fix = "list them under media.mixture_models in config.yaml"
+        return Unavailable("fewer than two models are configured for it", fix)
     wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
     return usable_unless(first_lack(*(_model_lack(name, config) for name in wanted)))
 

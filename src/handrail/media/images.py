@@ -114,8 +114,7 @@ def _prepare(image: Any, data: bytes, max_side: int) -> Picture:
 def _converted(image: Any, data: bytes, suffix: str) -> Picture:
     from PIL import Image
 
-    wanted = Image.registered_extensions()[suffix.lower()]
-    if wanted != image.format:
+    if (wanted := Image.registered_extensions()[suffix.lower()]) != image.format:
         written = io.BytesIO()
         (image.convert("RGB") if wanted == "JPEG" else image).save(written, wanted)
         data = written.getvalue()

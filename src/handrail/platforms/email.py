@@ -185,16 +185,15 @@ class Adapter:
             await asyncio.sleep(self._settings.poll_seconds)
 
     async def _event(self, mail: ReceivedEmail) -> base.Message | None:
-        if mail.is_automatic or mail.sender == self._settings.address.lower():
+        sender = mail.sender
+        if mail.is_automatic or sender == self._settings.address.lower():
             return None
         if (question := self._proved(mail)) is not None:
-            return base.Message(
-                mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
-            )
+            return base.Message(sender, sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-"))
         if self._explanations.allows():
             text = "Anybody can forge your address. To show that it is you, reply to this email."
             with contextlib.suppress(ToolFailed, CallTimeout, base.Unreachable):
-                await self.send(mail.sender, text, key="")
+                await self.send(sender, text, key="")
         return None
 
     def _proved(self, mail: ReceivedEmail) -> str | None:

@@ -164,9 +164,8 @@ def check(config: Config) -> Unavailable | bool:
         return True
     if browser.executable:
         return Unavailable(f"there is no program {browser.executable!r}", "correct browser.executable in config.yaml")
-    return Unavailable(
-        "no Chromium or Chrome is found", "install one (apt install chromium), or run `playwright install chromium`"
-    )
+    fix = "install one (apt install chromium), or run `playwright install chromium`"
+    return Unavailable("no Chromium or Chrome is found", fix)
 
 
 def check_vision(config: Config) -> Unavailable | bool:

@@ -165,12 +165,11 @@ class LogTransport:
         piece = self._process.read(self._offset, max_bytes=_READ_BYTES, timeout=timeout)
         if piece.offset > self._offset:
             raise ScriptGone  # the log overflowed: the frames that follow cannot be read
-        self._offset += len(piece.data)
         if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
             piece = self._process.read(self._offset, max_bytes=_READ_BYTES)
             if not piece.data:
                 raise ScriptGone
-            self._offset += len(piece.data)
+        self._offset += len(piece.data)
         return piece.data
 
     def send(self, data: bytes, *, piece_bytes: int = _WRITE_BYTES) -> None:

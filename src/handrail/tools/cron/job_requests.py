@@ -220,10 +220,8 @@ def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
             else:
                 job = change(job, action, time.time())
                 jobs.update(job)
-    result: JsonDict = {"job": described(job)}
-    if not scheduler_pid():
-        result["notice"] = _NO_SCHEDULER
-    return tool_result(result)
+    notice = {} if scheduler_pid() else {"notice": _NO_SCHEDULER}
+    return tool_result(job=described(job), **notice)
 
 
 def _meant(args: JsonDict, context: ToolContext) -> Job:

@@ -132,8 +132,7 @@ def _cron(text: str, zone: str, now: float) -> Schedule:
     from cronsim import CronSim, CronSimError
 
     expression = _NICKNAMES.get(text.lower(), text)
-    fields = len(expression.split())
-    if fields != 5:
+    if (fields := len(expression.split())) != 5:
         counted = f"; it has {fields} fields, not 5" if "*" in text else ""
         raise InvalidArguments(f"{text[:100]!r} is not a schedule{counted}. Schedules look like {EXAMPLES}")
     try:

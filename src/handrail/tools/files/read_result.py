@@ -49,9 +49,8 @@ def _matches(lines: list[str], args: JsonDict) -> str:
     except regex.error as error:
         raise InvalidArguments(f"pattern is not a regular expression: {error}") from None
     except TimeoutError:
-        raise InvalidArguments(
-            f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
-        ) from None
+        problem = f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
+        raise InvalidArguments(problem) from None
     chosen: list[JsonDict] = []
     used = 0
     for hit in hits[skip : skip + limit]:

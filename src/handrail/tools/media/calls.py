@@ -35,16 +35,18 @@ _MERGE = (
 )
 
 
-def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str:
-    """Depends on the arguments alone, so it is the same for the gate and for the tool."""
+def _path(args: JsonDict) -> str:
+    """Where an image or a sound is saved. By the arguments alone, so it is the same for the gate and for the tool."""
     if args.get("output_path"):
         return path_argument(args, "output_path")
-    digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()
-    return f"{prefix}-{digest[:8]}{suffix}"
+    is_image = "prompt" in args
+    words = [args["prompt"], args.get("aspect_ratio")] if is_image else [args.get("text")]
+    digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()[:8]
+    return f"image-{digest}.png" if is_image else f"speech-{digest}.wav"
 
 
 async def image_generate(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    config, path = context.config, _image_path(args)
+    config, path = context.config, _path(args)
     place, suffix = place_of(config.media.image_model, config), posixpath.splitext(path)[1]
     check_suffix(suffix)
     context.progress(f"{place.model} draws")
@@ -65,22 +67,13 @@ async def image_generate(args: JsonDict, *, context: ToolContext, **_: object) -
     return tool_result({"path": saved, **size, "model": place.model, **more})
 
 
-def _image_path(args: JsonDict) -> str:
-    return output_path(args, "image", ".png", args.get("prompt"), args.get("aspect_ratio"))
-
-
 def file_resources(args: JsonDict, context: ToolContext) -> Resources:
-    """Of a call that makes an image or a sound file."""
-    path = _image_path(args) if "prompt" in args else _sound_path(args)
-    return Resources(writes=(written_name(path, context),))
+    return Resources(writes=(written_name(_path(args), context),))
 
 
 def file_actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    if "prompt" in args:
-        path, shown = _image_path(args), f"[an image that is made of:]\n{args['prompt']}"
-    else:
-        path, shown = _sound_path(args), f"[speech that is made of:]\n{args.get('text')}"
-    return write_actions([path], context, lambda: Preview(shown))
+    what, words = ("an image", args["prompt"]) if "prompt" in args else ("speech", args.get("text"))
+    return write_actions([_path(args)], context, lambda: Preview(f"[{what} that is made of:]\n{words}"))
 
 
 async def _downloaded(url: str, place: Place) -> bytes:
@@ -95,7 +88,7 @@ async def _downloaded(url: str, place: Place) -> bytes:
 
 
 async def text_to_speech(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    config, path = context.config, _sound_path(args)
+    config, path = context.config, _path(args)
     text, model = text_argument(args, "text"), config.media.speech_model
     limit = _MAX_MODEL_CHARS if model else _MAX_CHARS
     if not text.strip():
@@ -111,10 +104,6 @@ async def text_to_speech(args: JsonDict, *, context: ToolContext, **_: object) -
     data = await (_by_model(text, suffix, config) if model else _by_espeak(text, config.media.speech_voice))
     saved = await asyncio.wrap_future(pool.submit(save, data, path, context))
     return tool_result(path=saved, bytes=len(data), by=model or ESPEAK)
-
-
-def _sound_path(args: JsonDict) -> str:
-    return output_path(args, "speech", ".wav", args.get("text"))
 
 
 async def _by_model(text: str, suffix: str, config: Config) -> bytes:

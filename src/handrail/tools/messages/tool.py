@@ -15,8 +15,7 @@ def _check(config: Config) -> object:
 
 def _fields(config: Config) -> JsonDict:
     """The description with the names of the targets."""
-    targets = sorted(config.messages.targets.items())
-    if not targets:
+    if not (targets := sorted(config.messages.targets.items())):
         return {}
     named = ", ".join(f"{name} ({settings.get('kind')})" for name, settings in targets)
     return {"description": f"Send a message. Targets: {named}."}

@@ -36,12 +36,10 @@ def tool_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 def tool_describe(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     known = {entry.name: entry for entry in _searchable(_toolbox(context))}
-    described: list[JsonDict] = []
     for name in args["names"]:
         if name not in known:
             raise _unknown(name, known)
-        described.append(known[name].schema)
-    return tool_result({"tools": described})
+    return tool_result({"tools": [known[name].schema for name in args["names"]]})
 
 
 async def tool_call(args: JsonDict, *, context: ToolContext, **_: object) -> Any:

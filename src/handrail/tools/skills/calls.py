@@ -121,9 +121,8 @@ def plan(args: JsonDict, library: Library) -> Change:
 
 def question(change: Change, preview: Callable[[], Preview]) -> Action:
     """The question for the gate. A skill is read in every later session, so the user sees all of it, or what changes."""
-    removes = change.after is None
     details = {"why": "a skill is followed in all later sessions", "rule": "skills.write"}
-    if removes:
+    if change.after is None:
         details = {"why": "removes what the user or an earlier session wrote", "rule": "skills.remove"}
     return Action(ActionKind.TOOL, f"{change.action} {change.place}", details=details, preview=preview)
 
@@ -219,8 +218,7 @@ def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
     parts = path.removeprefix("./").split("/")
     if len(parts) > _MAX_DEPTH or not all(map(_PART.fullmatch, parts)):
         raise SkillError(f"{path[:100]!r} is not a path in a skill; one looks like references/checklist.md")
-    inner = "/".join(parts)
-    if inner == FILE:
+    if (inner := "/".join(parts)) == FILE:
         raise SkillError(f"{FILE} is changed by the actions edit and patch")
     if not may_be_new and inner not in files:
         raise SkillError(f"the skill has no file {inner}; it has: {', '.join(sorted(files))}")

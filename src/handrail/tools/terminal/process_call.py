@@ -32,8 +32,7 @@ class _Call(NamedTuple):
 
 def process(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     table = _table(context)
-    action = args["action"]
-    if action == "list":
+    if (action := args["action"]) == "list":
         return _list(table, context, with_ended=args.get("all", False))
     return _ACTIONS[action](_Call(table, table.get(_session_id(args)), args, context))
 
@@ -147,12 +146,8 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
     text = tracked.presented(screen.text)
     (rows, columns), (row, column) = screen.size, screen.cursor
     last = [line for line in text.splitlines() if line.strip()][-_POLL_SCREEN_LINES:]
-    return {
-        "output": "\n".join(last),
-        "screen": text,
-        "cursor": {"row": row, "column": column},
-        "size": {"rows": rows, "columns": columns},
-    }
+    cursor, size = {"row": row, "column": column}, {"rows": rows, "columns": columns}
+    return {"output": "\n".join(last), "screen": text, "cursor": cursor, "size": size}
 
 
 def _table(context: ToolContext) -> ProcessTable:

@@ -99,8 +99,7 @@ def document_suffix(page: Page) -> str:
 
 
 def read_text(page: Page) -> Extract:
-    kind = page.content_type or _sniffed(page.body)
-    if kind in _HTML_TYPES:
+    if (kind := page.content_type or _sniffed(page.body)) in _HTML_TYPES:
         return _from_html(decoded(page.body, page.charset), page.url)
     if not (kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))):
         raise ToolFailed(f"{kind or 'unknown'} is not a kind of document with readable text ({len(page.body)} bytes)")

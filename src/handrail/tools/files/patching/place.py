@@ -189,8 +189,7 @@ def misfit(message: str, lines: Sequence[str], block: Sequence[str], **details: 
 def _core(hunk: Hunk, place: int) -> tuple[int, int]:
     """The lines of the file that a hunk changes, without the context around them."""
     ops = [op for op, _ in hunk.lines]
-    changed = [at for at, op in enumerate(ops) if op is not Op.KEEP]
-    if not changed:
+    if not (changed := [at for at, op in enumerate(ops) if op is not Op.KEEP]):
         return place, place
     start = place + changed[0]
     return start, start + sum(op is not Op.ADD for op in ops[changed[0] : changed[-1] + 1])

@@ -218,8 +218,7 @@ def _encoded(path: str, file: _File) -> bytes | None:
 
 def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
     """Raises ToolFailed when a hunk does not fit, or fits in several places."""
-    crlf = line_endings(body) == "crlf"
-    if crlf:
+    if crlf := line_endings(body) == "crlf":
         body = body.replace("\r\n", "\n")
         hunks = [replace(hunk, lines=[(op, text.removesuffix("\r")) for op, text in hunk.lines]) for hunk in hunks]
     lines, newline = _lines(body)
@@ -238,8 +237,7 @@ def replace_string(body: str, old: str, new: str, *, replace_all: bool, path: st
         raise InvalidArguments("old_string is empty: give the text to replace. To write a whole file use `write_file`.")
     if old == new:
         raise InvalidArguments("old_string and new_string are the same: there is nothing to change")
-    crlf = line_endings(body) == "crlf"
-    if crlf:
+    if crlf := line_endings(body) == "crlf":
         body, old, new = (text.replace("\r\n", "\n") for text in (body, old, new))
     replaced = (
         _replace_characters(body, old, new, How.EXACT, replace_all=replace_all, path=path)
@@ -271,8 +269,7 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
             if (not start or at[start - 1] < at[start]) and at[end - 1] < at[end]
         ]
         spans = [(at[start], at[end]) for start, end in whole]
-    starts = [start for start, _ in spans]
-    if not starts:
+    if not (starts := [start for start, _ in spans]):
         return None
     line_ends = [found.start() for found in re.finditer("\n", body)]
     places = [bisect_left(line_ends, start) + 1 for start in starts]

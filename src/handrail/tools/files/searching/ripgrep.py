@@ -75,10 +75,8 @@ def _hits(query: Query, wanted: Sequence[tuple[str, int, int]]) -> Iterator[Hit]
     with _output_of(query, *options, *(f"./{path}" for path in ranges)) as output:
         for line in output:
             event = json.loads(line)
-            if event["type"] in ("match", "context"):
-                path = _path(_bytes(event["data"]["path"]))
-                if path in ranges:
-                    found.setdefault(path, _FileLines(*ranges[path])).take(event)
+            if event["type"] in ("match", "context") and (path := _path(_bytes(event["data"]["path"]))) in ranges:
+                found.setdefault(path, _FileLines(*ranges[path])).take(event)
     for path in sorted(found):
         yield from found[path].hits(path, query.context)
 
