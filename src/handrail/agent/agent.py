@@ -347,7 +347,7 @@ class Agent:
 
     def charge(self, usage: Usage) -> None:
         """Add a child's usage to this turn."""
-        self.loop.charge(usage)
+        self.loop.turn.charge(usage)
 
     def child(self, goal: str, toolsets: Sequence[str] | None) -> "Agent":
         """An agent that works for this one, with no tool that this one may not use."""
@@ -364,7 +364,7 @@ class Agent:
             store=self.store,
             toolsets=list(toolsets) if toolsets else mine,
             without=[*disabled, *WITHOUT, *lowest],
-            budgets=self.loop.left()._replace(model_calls=CHILD_MODEL_CALLS),
+            budgets=self.loop.turn.left()._replace(model_calls=CHILD_MODEL_CALLS),
             identity=f"{IDENTITY}\n{INSTRUCTIONS}",
             platform=self.platform,
             cwd=self.cwd,

@@ -62,7 +62,7 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     config, providers = app.config, known_providers(app.plugins)
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if app.mcp is not None:
-        app.mcp.ask_model_by(sampler_of(chosen, app.runtime.hooks.invoke))
+        app.mcp.connections.requests.sampler = sampler_of(chosen, app.runtime.hooks.invoke)
     kept = store or open_store(config.home)
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None

@@ -15,7 +15,7 @@ from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
-from .events import Budgets, End, Event, MessageEnded, Notice, TextDelta, ToolEnded, Turn, TurnEnded, Usage
+from .events import Budgets, End, Event, MessageEnded, Notice, TextDelta, ToolEnded, Turn, TurnEnded
 from .model_middleware import ModelMiddleware
 from .models.base import Answer, ModelRequests, whole_answer
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
@@ -68,17 +68,11 @@ class Loop:
         self._system, self._compaction, self._notifications = system, compaction, notifications
         self._ask_for_more, self._middleware = ask_for_more, middleware
         self._stop = CancelToken()
-        self._turn = Turn(budgets)
+        self.turn = Turn(budgets)
 
     def interrupt(self, reason: str = "the user interrupted") -> None:
         """Stop the model's answer and every running call. What was done is kept."""
         self._stop.cancel(reason)
-
-    def charge(self, usage: Usage) -> None:
-        self._turn.charge(usage)
-
-    def left(self) -> Budgets:
-        return self._turn.left()
 
     async def arun(
         self,
@@ -90,7 +84,7 @@ class Loop:
         """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours.
         Without a message it goes on with the turn that was interrupted."""
         self._stop = CancelToken()
-        self._turn = turn = Turn(self.budgets)
+        self.turn = turn = Turn(self.budgets)
         self.tool_calls.start_turn()
         try:
             self.conversation.complete(
@@ -209,7 +203,7 @@ class Loop:
     async def _compacted(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
         if self._compaction.is_due(self.conversation, self.requests, tools, **more):
             work = self._compaction(self.conversation, self.requests, tools, listener, **more)
-            self.charge(await self._interruptible(work, self._turn.seconds_left()))
+            self.turn.charge(await self._interruptible(work, self.turn.seconds_left()))
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
         """The model's whole answer and its record. When it is stopped, the text so far is kept."""

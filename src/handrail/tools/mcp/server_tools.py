@@ -23,7 +23,6 @@ from ...mcp_client.oauth import Browse
 from ...mcp_client.result_conversion import prompt_of, resource_of, result_of
 from ...mcp_client.sdk import exceptions, mcp
 from ...mcp_client.server_config import Server
-from ...mcp_client.server_requests import Sampler
 from ...mcp_client.tool_listing import Listed, Offer, Pins
 from ...protocols import Action, ActionKind, Preview
 from ...settings.schema import Config
@@ -85,9 +84,6 @@ class McpTools:
         self._listed: dict[str, Listed] = {}
         self._not_installed = ""
         self._lock = threading.Lock()
-
-    def ask_model_by(self, sampler: Sampler) -> None:
-        self.connections.requests.sampler = sampler
 
     def start(self, wait: float = START_SECONDS) -> None:
         """Servers that need longer than `wait` seconds add their tools when they are connected."""

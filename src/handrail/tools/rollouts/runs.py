@@ -185,10 +185,6 @@ class Found(NamedTuple):
     target: str = ""
     problem: str = ""
 
-    @property
-    def place(self) -> str:
-        return self.path or self.target
-
 
 def environments_folder(config: Config) -> Path:
     named = config.rollouts.folder
@@ -293,7 +289,8 @@ def _planned(args: JsonDict) -> Run:
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     plan = _planned(args).plan
-    place = named(plan.environment, context.config).place
+    chosen = named(plan.environment, context.config)
     lines = [f"{name}: {value}" for name, value in plan._asdict().items() if value not in ("", 0, None)]
     why = "runs the code of an environment on this machine, and agents that ask a model many times"
-    return [Action(ActionKind.TOOL, "\n".join([f"start rollouts with {place}", *lines]), details={"why": why})]
+    text = "\n".join([f"start rollouts with {chosen.path or chosen.target}", *lines])
+    return [Action(ActionKind.TOOL, text, details={"why": why})]
