@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ..base.safe_text import well_formed
 from ..errors import InvalidArguments, ToolFailed
 from ..protocols import Action, ActionKind, Files, Preview
 from .failures import shown
@@ -104,6 +105,13 @@ def judged_path(path: str, context: ToolContext) -> str:
             f"{shown(path)} leads elsewhere than when it was checked: a link was changed; nothing was written"
         )
     return resolved
+
+
+def save(data: bytes, path: str, context: ToolContext) -> str:
+    """Write into the task's files and return the resolved path."""
+    resolved = judged_path(path, context)
+    written_files_of(context).write(resolved, data)
+    return well_formed(resolved)
 
 
 def everything(context: ToolContext) -> str:
