@@ -18,18 +18,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..judge.rules import builtin
 from ..judge.values.assessment import Reach, Severity
+from ..protocols import Action
 from ..store.approvals import DecisionRecord
 from ..types import JsonDict
 from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
 from .allowlist import BadEntry, Entry, GrantKey, allow_entries
 from .gate import AUTOMATIC
-from .policy import Pending, Policy
+from .policy import Judged, Pending, Policy
 from .records import HISTORY_NAME, NOBODY_ASKED, ActionHistory, recorded_action
 
 if TYPE_CHECKING:
     from ..judge.rules import Rulebook
-    from ..protocols import Action
-    from .policy import Judged
 
 # Secrets, Handrail itself, what runs by itself later, and what can be anything by another name.
 _NEVER = tuple(
@@ -74,9 +73,8 @@ class Rule(NamedTuple):
     grants: Entry | GrantKey
 
     def covers(self, item: Pending) -> bool:
-        if isinstance(self.grants, GrantKey):
-            return self.grants.covers(item.key)
-        return _matches(self.grants, item.finding.argv)
+        grants = self.grants
+        return grants.covers(item.key) if isinstance(grants, GrantKey) else _matches(grants, item.finding.argv)
 
 
 class Suggester:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOW_RISK = frozenset({Reach.TEMP, Reach.PROJECT})
-_MAX_TOKENS = 16
-_MAX_COMMAND = 4000
+_MAX_TOKENS, _MAX_COMMAND = 16, 4000
 _COULD_BE_COMMENT = re.compile(r"(?:^|[\s;&|()`])#")
 _SYSTEM = """You decide whether a shell command that an AI agent wants to run needs a person to look at it.
 Answer with exactly one word and nothing else:
@@ -58,9 +57,7 @@ class SmartApprover:
         self._model, self._timeout = model, timeout
 
     async def decide(self, request: ApprovalRequest) -> Answer | None:
-        if not is_low_risk(request):
-            return None
-        command = without_comments(request.text)
+        command = without_comments(request.text) if is_low_risk(request) else None
         if command is None:
             return None
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _question(request, command)}]
@@ -100,31 +97,23 @@ def is_low_risk(request: ApprovalRequest) -> bool:
 
 
 def _question(request: ApprovalRequest, command: str) -> str:
-    return json.dumps(
-        {
-            "command": without_secrets(command)[0],
-            "working_directory": request.cwd,
-            "found": [{"rule": concern.rule, "why": concern.why} for concern in request.concerns],
-        }
-    )
+    found = [{"rule": concern.rule, "why": concern.why} for concern in request.concerns]
+    return json.dumps({"command": without_secrets(command)[0], "working_directory": request.cwd, "found": found})
 
 
 def without_comments(command: str) -> str | None:
     """The command without comments, where text for the judge could hide. None when the comments cannot be found for sure."""
     if "#" not in command:
         return command
-    finder = _CommentFinder(command)
+    finder, stripped = _CommentFinder(command), command
     try:
         finder.whole()
     except ShellSyntaxError:
         return None
     if finder.cuts:  # positions are not those of the text any more
         return None
-    parts, position = [], 0
-    for start, end in sorted(finder.comments):
-        parts.append(command[position:start])
-        position = end
-    stripped = "".join([*parts, command[position:]])
+    for start, end in sorted(finder.comments, reverse=True):
+        stripped = stripped[:start] + stripped[end:]
     return None if _COULD_BE_COMMENT.search(stripped) else stripped
 
 
@@ -146,8 +135,7 @@ class _CommentFinder(Parser):
             self.position = end
 
 
-_MAX_BYTES = 256 * 1024
-_MAX_SECONDS = 600.0  # the caller waits for less
+_MAX_BYTES, _MAX_SECONDS = 256 * 1024, 600.0  # the caller waits for less
 _WHO = "the smart model"
 
 
