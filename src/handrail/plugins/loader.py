@@ -150,7 +150,7 @@ class Plugins:
 
     def _load(self, plugin: Plugin, found: Found) -> None:
         earlier = self.get(plugin.name)
-        if earlier is not plugin and earlier is not None:
+        if earlier is not None and earlier is not plugin:
             plugin.state = State.SHADOWED
             plugin.reason = f"the {earlier.source.value} has one of the same name: {earlier.place}"
             return
@@ -231,10 +231,9 @@ class Plugins:
         """Remove what a plugin had added before it failed."""
         self._registry.restore(before)
         self._hooks.unregister_plugin(plugin.name)
-        for kind, names in api.provided.items():
-            if kind not in ("tools", "hooks", "middleware"):
-                for name in names:
-                    getattr(self.contributions, kind).pop(name, None)
+        for kind in api.provided.keys() - {"tools", "hooks", "middleware"}:
+            for name in api.provided[kind]:
+                getattr(self.contributions, kind).pop(name, None)
         forget_plugin(module_of(plugin.name))
 
 
@@ -272,9 +271,8 @@ def read_manifest(files: PluginFiles) -> Manifest:
     if unknown := sorted(map(str, found.keys() - set(Manifest._fields))):  # one of them may be misspelt
         log.info("plugin %s: %s has keys without a meaning here: %s", files.name, MANIFEST, ", ".join(unknown))
     if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
-        raise RegistrationError(
-            f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
-        )
+        other = f"{MANIFEST} calls it {found['name']!r}"
+        raise RegistrationError(f"plugin {files.name!r}: {other}; the folder's name must be the same")
     about = str(found.get("version", "")), str(found.get("description", "")) or _first_line(source)
     keys = ("requires_env", "provides", "provides_tools", "requires_plugins")
     variables, provides, tools, plugins = (_words(files.name, found, key) for key in keys)
@@ -305,10 +303,9 @@ def _words(name: str, found: dict[str, Any], key: str) -> tuple[str, ...]:
 
 def _first_line(source: bytes) -> str:
     try:
-        text = ast.get_docstring(ast.parse(source)) or ""
+        return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
     except (SyntaxError, ValueError, RecursionError):
         return ""  # importing it says what is wrong
-    return text.partition("\n")[0]
 
 
 NOBODY = "?"  # an owner with no rights
@@ -360,8 +357,7 @@ class Authorship:
         while frame is not None:
             module = frame.f_globals.get("__name__")
             module = module if isinstance(module, str) else ""
-            owner = self._owner(module)
-            if owner:
+            if owner := self._owner(module):
                 return owner
             is_go_between = module in _GO_BETWEENS or module.partition(".")[0] in sys.stdlib_module_names
             known = known or bool(module and not is_go_between)
@@ -369,8 +365,6 @@ class Authorship:
         return "" if known else NOBODY
 
     def _owner(self, module: str) -> str:
-        while module:
-            if module in self._owners:
-                return self._owners[module]
+        while module and module not in self._owners:
             module = module.rpartition(".")[0]
-        return ""
+        return self._owners.get(module, "")
