@@ -147,8 +147,8 @@ class Connection:
             self._client = None
             if parked:
                 self._set(State.PARKED)
-                return
-            self._fail(self._why_lost())
+            else:
+                self._fail(self._why_lost())
         except Exception as error:  # noqa: BLE001  a server may fail to connect in any way, and the others go on
             self._client = None
             self._fail(self._explained(error))
@@ -353,9 +353,9 @@ class Connection:
         self._set(State.FAILED)
 
     def _why_lost(self) -> str:
-        process, self_ended = self._process, "the connection was lost"
+        process = self._process
         if process is None:
-            return self._no_login or self_ended
+            return self._no_login or "the connection was lost"
         code = process.child.returncode
         how = process.why or (f"it ended with code {code}" if code is not None else "it closed its output")
         return explained(how, process)

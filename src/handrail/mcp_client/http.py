@@ -56,14 +56,16 @@ def _client(
     auth: Any = None,
 ) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
-    limit, tls = settings.max_message_bytes, _tls(settings)
 
     class Limited(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
-            self._inner, self._pieces = inner, pieces
+        def __init__(self, inner: Any, *, is_stream: bool, is_compressed: bool) -> None:
+            self._inner, self._is_compressed = inner, is_compressed
+            self._pieces = (_events if is_stream else _whole)(inner, settings.max_message_bytes)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
+                if self._is_compressed:
+                    raise _Rejected("its answer is compressed, which was not requested")
                 async for piece in self._pieces:
                     yield piece
             except _Rejected as why:
@@ -84,11 +86,10 @@ def _client(
             is_error = response.status_code >= 400
             answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
             is_stream = "text/event-stream" in content_type
-            pieces = (_events if is_stream else _whole)(response.stream, limit, is_compressed=is_compressed)
-            response.stream = Limited(response.stream, pieces)
+            response.stream = Limited(response.stream, is_stream=is_stream, is_compressed=is_compressed)
             return response
 
-    headers, transport = {**(headers or {}), "Accept-Encoding": "identity"}, Transport(verify=tls or True)
+    headers, transport = {**(headers or {}), "Accept-Encoding": "identity"}, Transport(verify=_tls(settings) or True)
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=timeout, auth=auth)
 
 
@@ -112,8 +113,7 @@ class _Rejected(Exception):
     """Why an answer is rejected."""
 
 
-async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
-    _check_is_plain(is_compressed)
+async def _whole(inner: Any, limit: int) -> AsyncIterator[bytes]:
     pieces, size = [], 0
     async for piece in inner:
         size += len(piece)
@@ -122,9 +122,8 @@ async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterato
     yield _readable(b"".join(pieces))
 
 
-async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+async def _events(inner: Any, limit: int) -> AsyncIterator[bytes]:
     """A stream of events may be endless; the limit is per event, which ends with an empty line."""
-    _check_is_plain(is_compressed)
     partial_line: list[bytes] = []
     size = 0
     async for piece in inner:
@@ -142,11 +141,6 @@ async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterat
             partial_line.append(rest)
         if lines:
             yield b"".join(line + b"\n" for line in lines)
-
-
-def _check_is_plain(is_compressed: bool) -> None:
-    if is_compressed:
-        raise _Rejected("its answer is compressed, which was not requested")
 
 
 def _check(size: int, limit: int) -> None:

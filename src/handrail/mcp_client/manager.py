@@ -10,10 +10,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..base.workers import pool
 from ..errors import ToolUnavailable
+from ..types import ToolContext
 from .connection import Connection, Status
 from .http import WhyDenied
 from .oauth import Browse
@@ -22,9 +23,6 @@ from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
 from .stdio import Launch, Watchdog
 from .tool_listing import Offer
-
-if TYPE_CHECKING:
-    from ..types import ToolContext
 
 T = TypeVar("T")
 OnOffer = Callable[[Server, Offer], None]
