@@ -125,26 +125,18 @@ class Toolsets:
         return sorted(chosen)
 
     def info(self, name: str) -> JsonDict:
-        canonical = self.canonical(name)
+        canonical, tools = self.canonical(name), self.resolve(name)
         bundle = self._bundle(canonical)
-        tools = self.resolve(name)
         about = bundle.description if bundle else self._registry.get_toolset_description(canonical)
-        return {
-            "name": canonical,
-            "description": about or f"tools of {canonical}",
-            "includes": list(bundle.includes) if bundle else [],
-            "tools": tools,
-            "composite": bundle is not None,
-        }
+        found = {"name": canonical, "description": about or f"tools of {canonical}"}
+        includes = list(bundle.includes) if bundle else []
+        return {**found, "includes": includes, "tools": tools, "composite": bundle is not None}
 
     def _registered(self) -> dict[str, list[str]]:
         """The leaves that tools name, made anew when the registry has changed."""
         generation, leaves = self._registry.generation, self._leaves
         if leaves[0] != generation:
-            found: dict[str, list[str]] = {}
-            for entry in self._registry.entries():
-                found.setdefault(entry.toolset, []).append(entry.name)
-            leaves = self._leaves = (generation, found)
+            leaves = self._leaves = (generation, self._registry.get_toolsets())
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
@@ -163,14 +155,12 @@ class Toolsets:
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
         waiting = [start]
-        while waiting:
-            reached = waiting.pop()
-            if reached in own:
-                continue
-            bundle = self._bundle(reached)
-            own[reached] = self._own_tools(reached, bundle)
-            includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
-            waiting += includes[reached]
+        for reached in waiting:
+            if reached not in own:
+                bundle = self._bundle(reached)
+                own[reached] = self._own_tools(reached, bundle)
+                includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
+                waiting += includes[reached]
         filled = {reached: self._kept(reached, tools) for reached, tools in own.items()}
         changed = True
         while changed:
@@ -189,9 +179,7 @@ class Toolsets:
     def _kept(self, name: str, tools: set[str]) -> set[str]:
         bundle = self._bundle(name)
         only = bundle.only if isinstance(bundle, Toolset) else None
-        if only is None:
-            return tools
-        return {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
+        return tools if only is None else {entry.name for entry in self._registry.get_entries(tools) if only(entry)}
 
     def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
         for tool in tools:

@@ -196,12 +196,11 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
 def _of_path(action: Action, find: Callable[[str, str], Sequence[Match]]) -> Judged:
     from ..judge.values.paths import with_homes
 
-    place = (0, len(action.text))
+    place, argv = (0, len(action.text)), (action.text,)
     with with_homes(_homes(action)):
         found = find(action.text, action.cwd or "/")
-    return Judged(
-        action, tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found)
-    )
+    findings = (Finding(m.rule.id, m.rule.severity, m.rule.why, place, argv, m.reach) for m in found)
+    return Judged(action, tuple(findings))
 
 
 def _asking(action: Action, rule: str, why: str, reach: Reach = Reach.NOWHERE) -> Judged:

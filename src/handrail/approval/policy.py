@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..errors import ConfigError, InvalidArguments
 from ..judge.values.assessment import Finding, Reach, Severity
-from ..protocols import ActionKind
+from ..protocols import Action, ActionKind
 from ..settings.schema import Config
 from .allowlist import (
     BadEntry,
@@ -32,7 +32,6 @@ from .allowlist import (
 
 if TYPE_CHECKING:
     from ..judge.rules import Rule, Rulebook
-    from ..protocols import Action
 
 T = TypeVar("T")
 

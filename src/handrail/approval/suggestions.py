@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..judge.rules import builtin
+from ..judge.rules import Rulebook, builtin
 from ..judge.values.assessment import Reach, Severity
 from ..protocols import Action
 from ..store.approvals import DecisionRecord
@@ -26,9 +26,6 @@ from .allowlist import BadEntry, Entry, GrantKey, allow_entries
 from .gate import AUTOMATIC
 from .policy import Judged, Pending, Policy
 from .records import HISTORY_NAME, NOBODY_ASKED, ActionHistory, recorded_action
-
-if TYPE_CHECKING:
-    from ..judge.rules import Rulebook
 
 # Secrets, Handrail itself, what runs by itself later, and what can be anything by another name.
 _NEVER = tuple(

@@ -8,13 +8,11 @@ import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ..errors import HandrailError
 from ..judge.values.disk import DiskEntry, ShellMemory
-
-if TYPE_CHECKING:
-    from ..protocols import Action, Files
+from ..protocols import Action, Files
 
 T = TypeVar("T")
 # What there was at each path; for one that ends with a NUL, of the folder there when its entries last changed.

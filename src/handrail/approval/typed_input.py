@@ -46,7 +46,10 @@ def console_input(program: str, typed: str) -> ConsoleInput | None:
     if program in _WORDS.consoles:
         return ConsoleInput((_with_input(program, typed),))
     if program in _WORDS.editors:
-        return _editor(program, typed)
+        # Ex commands after a colon; `!` in normal mode pipes lines through a command.
+        ex = (f"{program} -c {shlex.quote(match[1])}" for match in _RE.ex_command.finditer(typed))
+        filters = (match[1] for match in _RE.filter.finditer(typed) if match[1].strip())
+        return ConsoleInput(tuple(Judged(text, certain=True) for text in (*ex, *filters)))
     if program in _WORDS.pagers:
         found = [match[1].strip() for match in _RE.pager_command.finditer(typed)]
         unclear = "it opens a shell" if any(not text or "%" in text for text in found) else ""
@@ -70,15 +73,6 @@ def _code(language: str, typed: str) -> ConsoleInput:
     bare = _RE.literal.sub("''", typed)
     keeps = _RE.keeps.search(bare) and _RE.code_sign.search(bare) and not _RE.only_imports.fullmatch(typed)
     return ConsoleInput(tuple(commands), "a function that runs something is kept for later" if keeps else "")
-
-
-def _editor(program: str, typed: str) -> ConsoleInput:
-    """Ex commands after a colon; `!` in normal mode pipes lines through a command."""
-    commands = [
-        Judged(f"{program} -c {shlex.quote(match[1])}", certain=True) for match in _RE.ex_command.finditer(typed)
-    ]
-    commands += [Judged(match[1], certain=True) for match in _RE.filter.finditer(typed) if match[1].strip()]
-    return ConsoleInput(tuple(commands))
 
 
 class Reading(NamedTuple):

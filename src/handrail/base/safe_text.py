@@ -149,9 +149,8 @@ def without_unseen(text: str) -> str:
 def _is_unseen(character: str) -> bool:
     # The joiner between the parts of an emoji is visible; of the variation selectors only those of emoji are in use, and the
     # others have been used to hide whole sentences.
-    return character not in "\t\n\r\u200d" and (
-        unicodedata.category(character) in _UNSEEN or "\U000e0100" <= character <= "\U000e01ef"
-    )
+    is_selector = "\U000e0100" <= character <= "\U000e01ef"
+    return character not in "\t\n\r\u200d" and (is_selector or unicodedata.category(character) in _UNSEEN)
 
 
 # What needs no care: tab, line feed and the printable part of ASCII; and, but for what follows C2, all other characters.

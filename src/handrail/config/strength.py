@@ -112,12 +112,8 @@ def held_back(before: Config, wanted: Config) -> tuple[Config, list[Change]]:
         old, new = getattr(before, item.name), getattr(wanted, item.name)
         if old == new:
             continue
-        if isinstance(old, Section):
-            values[item.name] = _section(item.name, old, new, changes)
-        elif isinstance(old, Mapping):
-            values[item.name] = _group(item.name, old, new, changes)
-        else:
-            values[item.name] = _kept(item.name, old, new, changes)
+        keep = _section if isinstance(old, Section) else _group if isinstance(old, Mapping) else _kept
+        values[item.name] = keep(item.name, old, new, changes)
     return dataclasses.replace(wanted, **values), changes
 
 
@@ -160,11 +156,8 @@ def _group(name: str, old: Mapping[str, Any], new: Mapping[str, Any], changes: l
 
 
 def _different(value: Any, default: Any) -> dict[str, Any]:
-    return {
-        item.name: _plain(getattr(value, item.name), getattr(default, item.name))
-        for item in settings_of(type(value))
-        if getattr(value, item.name) != getattr(default, item.name)
-    }
+    pairs = {item.name: (getattr(value, item.name), getattr(default, item.name)) for item in settings_of(type(value))}
+    return {name: _plain(mine, usual) for name, (mine, usual) in pairs.items() if mine != usual}
 
 
 def _plain(value: Any, default: Any = None) -> Any:

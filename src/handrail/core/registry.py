@@ -200,10 +200,8 @@ class ToolRegistry:
         toolset had registered keeps its place only if it was registered with `override=True`."""
         with self._lock:
             for entry in entries:
-                holder = self._tools.setdefault(entry.name, entry)
-                if holder is not entry and not self._may_replace(
-                    entry, holder, override=entry.name in self._overriding
-                ):
+                holder, override = self._tools.setdefault(entry.name, entry), entry.name in self._overriding
+                if holder is not entry and not self._may_replace(entry, holder, override=override):
                     self._tools[entry.name] = entry
             self._changed()
 
@@ -237,8 +235,7 @@ class ToolRegistry:
 
     def register_toolset_alias(self, alias: str, toolset: str) -> None:
         with self._lock:
-            known = self._aliases.get(alias)
-            if known is not None and known != toolset:
+            if (known := self._aliases.get(alias, toolset)) != toolset:
                 log.warning("toolset alias %r now means %r instead of %r", alias, toolset, known)
             self._aliases[alias] = toolset
             self._changed()
@@ -334,18 +331,17 @@ class ToolRegistry:
 
     def get_max_result_size(self, name: str, default: int | float | None = None) -> int | float:
         entry = self._tools.get(name)
-        if entry is not None and entry.max_result_size_chars is not None:
-            return entry.max_result_size_chars
-        return DEFAULT_MAX_RESULT_CHARS if default is None else default
+        given = None if entry is None else entry.max_result_size_chars
+        usual = DEFAULT_MAX_RESULT_CHARS if default is None else default
+        return usual if given is None else given
 
     def get_definitions(self, names: Iterable[str] | None = None, quiet: bool = False) -> list[JsonDict]:
         """OpenAI definitions of the tools that can be used now, sorted by name."""
         wanted = self.get_all_tool_names() if names is None else sorted(set(names))
         entries = [entry for name in wanted if (entry := self._tools.get(name)) is not None]
         missing = self.availability.unavailable(entries)
-        if missing and not quiet:
-            for name, why in missing.items():
-                log.info("tool %s is not listed: %s", name, why)
+        for name, why in () if quiet else missing.items():
+            log.info("tool %s is not listed: %s", name, why)
         listed = frozenset(entry.name for entry in entries if entry.name not in missing)
         return [
             {

@@ -4,7 +4,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..settings.services import McpServerConfig
@@ -18,22 +18,22 @@ Notify = Callable[[str], None]
 WhyDenied = Callable[[str], str]
 
 
+class Watch(NamedTuple):
+    """`refused` gets the reason if an answer is rejected, or a host is, as that of a login may be; `answered` how each was
+    answered: the status of an error, or the content type."""
+
+    refused: Notify
+    answered: Notify
+    why_denied: WhyDenied
+
+
 @contextlib.asynccontextmanager
-async def http_transport(
-    server: Server,
-    settings: McpServerConfig,
-    logins: Logins,
-    *,
-    refused: Notify,
-    answered: Notify,
-    why_denied: WhyDenied,
-) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected, or a host is, as
-    that of a login may be; `answered` how each was answered: the status of an error, or the content type."""
+async def http_transport(server: Server, settings: McpServerConfig, logins: Logins, watch: Watch) -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's client works on."""
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
-    made = partial(_client, settings, refused, answered, why_denied)
+    made = partial(_client, settings, watch)
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
@@ -46,15 +46,7 @@ async def http_transport(
         yield await stack.enter_async_context(transport)
 
 
-def _client(
-    settings: McpServerConfig,
-    refused: Notify,
-    answered: Notify,
-    why_denied: WhyDenied,
-    headers: Any = None,
-    timeout: Any = None,
-    auth: Any = None,
-) -> Any:
+def _client(settings: McpServerConfig, watch: Watch, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
 
     class Limited(httpx2.AsyncByteStream):
@@ -69,7 +61,7 @@ def _client(
                 async for piece in self._pieces:
                     yield piece
             except _Rejected as why:
-                refused(str(why))
+                watch.refused(str(why))
                 raise httpx2.ReadError(str(why)) from None
 
         async def aclose(self) -> None:
@@ -77,14 +69,14 @@ def _client(
 
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
-            if why := why_denied(str(request.url)):
-                refused(why)
+            if why := watch.why_denied(str(request.url)):
+                watch.refused(why)
                 raise httpx2.ConnectError(why)
             response = await super().handle_async_request(request)
             is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
             content_type = response.headers.get("content-type", "")
             is_error = response.status_code >= 400
-            answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
+            watch.answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
             is_stream = "text/event-stream" in content_type
             response.stream = Limited(response.stream, is_stream=is_stream, is_compressed=is_compressed)
             return response

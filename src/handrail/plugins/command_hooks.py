@@ -19,7 +19,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,11 +148,10 @@ def register_external(
             digests = {path: (pins or {}).get(path) or file_digest(path) for path in files}
             limit = each.timeout + _START_SECONDS  # the command's own limit comes first, and ends it
             run = _CommandHook(event, hook, text, digests, each.timeout, matches, shells, open_call)
-            hooks.register_hook(hook, run, plugin=plugin, policy=each.policy, timeout=limit)
+            hooks.register_hook(hook, run.call, plugin=plugin, policy=each.policy, timeout=limit)
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandHook:
+class _CommandHook(NamedTuple):
     """A command for one event, and the digests of the files that it runs. The others are those of `register_external`."""
 
     event: str
@@ -164,7 +163,7 @@ class _CommandHook:
     shells: Callable[[], HookShells]
     open_call: Callable[[str, str | None, str | None], CallEffects] | None
 
-    def __call__(self, **payload: Any) -> Any:
+    def call(self, **payload: Any) -> Any:
         """Raises PermissionError when one of the files is not what was confirmed."""
         if not self.matches(str(payload.get("tool_name", ""))):
             return None

@@ -4,28 +4,23 @@ It is asked only about commands whose effects all stay in the project or in temp
 lies can do no more damage than that. Its yes counts once. Any reply but the three words passes the request on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import os
 import re
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ...errors import ToolError
-from ...judge.grammar.parser import Parser
+from ...judge.grammar.parser import Budget, Parser
 from ...judge.grammar.syntax import ShellSyntaxError
 from ...judge.values.assessment import Reach
 from ...net.http_client import ask
 from ...protocols import ActionKind, Answer, ApprovalRequest, Decision
+from ...settings.sections import ApprovalsConfig
 from ..allowlist import parse_grant_key
 from ..display import without_secrets
-
-if TYPE_CHECKING:
-    from ...judge.grammar.parser import Budget
-    from ...settings.sections import ApprovalsConfig
 
 log = logging.getLogger(__name__)
 
