@@ -58,7 +58,9 @@ class Judge:
         if known is not None and (disk is None or disk.holds(known[1])):
             judged = Judged(action, known[0].findings, known[0].command_lines)
         else:
-            judged = _WAYS[action.kind](self, action._replace(details={**details, **more}), tool, policy.rulebook)
+            # Each kind has a method of its name.
+            way: Callable[[Action, str, Rulebook | None], Judged] = getattr(self, f"_{action.kind.value}")
+            judged = way(action._replace(details={**details, **more}), tool, policy.rulebook)
             if key is not None and more.get("shell", _FRESH) == _FRESH:
                 self._remember(key, judged, {} if disk is None else disk.lookups)
         if any(fnmatchcase(tool, pattern) for pattern in policy.ask_tools):
@@ -134,7 +136,7 @@ class Judge:
             moved += [replace(one, span=(0, len(action.text))) for one in (counted if certain else _clear(counted))]
         return Judged(action, tuple(moved), judged.command_lines)
 
-    def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+    def _file_write(self, action: Action, _: str, __: Rulebook | None) -> Judged:
         self._disks.note_written(action)
         ours = self._self_protection.of_file(action)
         if ours is not None:
@@ -171,7 +173,7 @@ class Judge:
         details, rule = action.details, str(action.details["rule"])
         found: tuple[Finding, ...] = ()
         if details.get("path"):  # a path that no tool may write stays one
-            written = self._file(action._replace(text=str(details["path"])), tool, rulebook)
+            written = self._file_write(action._replace(text=str(details["path"])), tool, rulebook)
             found = tuple(one for one in written.findings if one.severity is Severity.BLOCK)
         elif not details.get("once"):
             rule = rule_name(rule, action.text)
@@ -179,18 +181,6 @@ class Judge:
         place = (0, 0 if details.get("once") else len(action.text))  # nothing is marked in a list of changes
         asked = Finding(rule, Severity.ASK, str(details["why"]), place, (), reach)
         return Judged(action, (*found, asked))
-
-
-_WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
-    ActionKind.COMMAND: Judge._command,
-    ActionKind.INPUT: Judge._input,
-    ActionKind.CODE: Judge._code,
-    ActionKind.FILE_WRITE: Judge._file,
-    ActionKind.FILE_READ: Judge._file_read,
-    ActionKind.CONNECT: Judge._connect,
-    ActionKind.TOOL: Judge._tool,
-    ActionKind.HELD: Judge._held,
-}
 
 
 def _of_path(action: Action, find: Callable[[str, str], Sequence[Match]]) -> Judged:

@@ -190,15 +190,13 @@ def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> boo
 def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str], bool], *, skips: bool) -> bool:
     """Whether the first operands are these; if it `skips`, one that may be the value of an option before it does not count.
     Such a value can name another place, so what allows does not skip it: `docker compose -f prod.yml down`."""
-    place = 0
-    for place_of_operand, operand in enumerate(command.operands):
-        if place == len(wanted):
-            break
-        if same(operand, wanted[place]):
-            place += 1
-        elif not skips or place_of_operand not in command.maybe:
+    left = list(wanted)
+    for place, operand in enumerate(command.operands):
+        if left and same(operand, left[0]):
+            left.pop(0)
+        elif left and not (skips and place in command.maybe):
             return False
-    return place == len(wanted)
+    return not left
 
 
 def _is_like(text: str, glob: str) -> bool:

@@ -305,11 +305,8 @@ def tightened(config: Config, project: Config | None) -> Config:
     """The user's settings with the project's added."""
     if project is None:
         return config
-    approvals = dataclasses.replace(
-        config.approvals,
-        deny=(*config.approvals.deny, *project.approvals.deny),
-        ask_tools=(*config.approvals.ask_tools, *project.approvals.ask_tools),
-    )
+    added: Any = {name: (*getattr(config.approvals, name), *getattr(project.approvals, name)) for name in _TIGHTEN}
+    approvals = dataclasses.replace(config.approvals, **added)
     # A rule of the user's is not replaced by a weaker one of the same name.
     rules = {**project.approval_rules, **config.approval_rules}
     return dataclasses.replace(config, approvals=approvals, approval_rules=rules)

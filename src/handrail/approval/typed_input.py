@@ -90,7 +90,10 @@ def read_typed(action: Action) -> Reading | None:
     """What to judge before this is typed. None when it runs nothing."""
     program = _program(action)
     is_shell = not program or program in SHELLS or program in _WORDS.lead_to_shells
-    if action.details.get("echo") is False and _asks_for_a_password(action):
+    # A program that reads a password: not a shell or interpreter, whose echo an agent could have turned off.
+    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
+    can_run_more = not base or base.rstrip("0123456789.") in SHELLS | LANGUAGES.keys()
+    if action.details.get("echo") is False and not can_run_more:
         return None
     typed = action.text.replace("\r\n", "\n")
     if is_shell and (found := _unforeseeable(typed)) is not None:
@@ -119,12 +122,6 @@ def _unforeseeable(typed: str) -> Finding | None:
         why = "the line continues in the next one: what the shell will run cannot be known"
         return Finding("input.continued", Severity.ASK, why, (0, len(typed)), (), Reach.UNKNOWN)
     return None
-
-
-def _asks_for_a_password(action: Action) -> bool:
-    """Whether it is a program that reads a password: not a shell or interpreter, whose echo an agent could have turned off."""
-    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
-    return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
 
 
 def _program(action: Action) -> str:

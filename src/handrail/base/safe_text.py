@@ -220,11 +220,8 @@ class TextCleaner:
         if "\r" in text and text.count("\r") == text.count("\r\n"):
             text = text.replace("\r\n", "\n")
         has_special = "\x1b" in text or "\r" in text or (not is_usual and _SPECIAL.search(text) is not None)
-        if self._column == len(self._line) and not has_special:
-            return self._append(text)
-        return "".join(self._put(match) for match in _TOKEN.finditer(text))
-
-    def _append(self, text: str) -> str:
+        if self._column != len(self._line) or has_special:
+            return "".join(self._put(match) for match in _TOKEN.finditer(text))
         text = self._line + text
         ended = text.rfind("\n") + 1
         ended += (len(text) - ended) // _PART_CHARS * _PART_CHARS

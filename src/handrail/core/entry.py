@@ -91,14 +91,20 @@ class ToolEntry(NamedTuple):
         return {name: value for name, value in fields.items() if name in ("description", "parameters")}
 
 
-def check_basics(name: object, handler: object) -> None:
+def check_tool(
+    name: object, handler: object, toolset: object, description: object, timeout: object, functions: Sequence[object]
+) -> None:
+    """Raises RegistrationError for what cannot be registered."""
     if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
         raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
     if not callable(handler):
         raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
-
-
-def check_texts(name: str, toolset: object, description: object) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
+    for function in functions:
+        if function is not None and not callable(function):
+            named = "check_fn, dynamic_schema_overrides, resources and actions"
+            raise RegistrationError(f"tool {name!r}: {named} must be callable, not {function!r}")
     if not isinstance(toolset, str) or not toolset:
         raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
     if not isinstance(description, str):
@@ -113,15 +119,6 @@ def function_of(name: str, schema: object, description: str) -> tuple[object, ob
     if not isinstance(function, dict):
         raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")
     return function.get("parameters", NO_PARAMETERS), description or function.get("description") or ""
-
-
-def check_options(name: str, timeout: object, *functions: object) -> None:
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
-    for function in functions:
-        if function is not None and not callable(function):
-            named = "check_fn, dynamic_schema_overrides, resources and actions"
-            raise RegistrationError(f"tool {name!r}: {named} must be callable, not {function!r}")
 
 
 _FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")

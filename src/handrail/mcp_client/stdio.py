@@ -121,11 +121,8 @@ async def stdio_transport(
     started(process)
     incoming, read_stream = anyio.create_memory_object_stream[Any](64)
     write_stream, outgoing = anyio.create_memory_object_stream[Any](64)
-    tasks = [
-        asyncio.ensure_future(_read(process, incoming, settings.max_message_bytes, ended)),
-        asyncio.ensure_future(_write(process, outgoing)),
-        asyncio.ensure_future(_keep_stderr(process)),
-    ]
+    reading = _read(process, incoming, settings.max_message_bytes, ended)
+    tasks = list(map(asyncio.ensure_future, (reading, _write(process, outgoing), _keep_stderr(process))))
 
     async def clean_up() -> None:
         write_stream.close()

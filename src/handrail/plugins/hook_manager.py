@@ -264,11 +264,5 @@ class OutputHooks:
 
 
 def _about(request: ApprovalRequest) -> dict[str, Any]:
-    return {
-        "tool_name": request.tool,
-        "args": dict(request.arguments),
-        "reason": request.reason,
-        "rule_key": request.rule_key,
-        "task_id": request.task_id,
-        "session_id": request.session_id,
-    }
+    about = {name: getattr(request, name) for name in ("reason", "rule_key", "task_id", "session_id")}
+    return {"tool_name": request.tool, "args": dict(request.arguments), **about}

@@ -23,15 +23,7 @@ from ..settings.sections import PluginConfig
 from .api import Contributions, PluginApi
 from .hook_manager import HookManager
 from .hook_specs import HookOptions, marked_hooks
-from .plugin_files import (
-    PluginFiles,
-    forget_plugin,
-    import_plugin,
-    module_of,
-    read_package,
-    read_plugin,
-    serve_from_memory,
-)
+from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_package, read_plugin, serve_from_memory
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +179,7 @@ class Plugins:
         try:
             run_bounded(work, timeout=self._load_seconds)
         except CallTimeout:
-            self._authorship.refuse(plugin.name)
+            self._authorship.refused.add(plugin.name)
             api.close()
             raise RegistrationError(
                 f"it did not load within {self._load_seconds:g} s (it waits for something at its import); "
@@ -208,7 +200,7 @@ class Plugins:
         return State.LOADED, ""
 
     def _imported(self, plugin: Plugin, files: PluginFiles) -> Any:
-        self._authorship.add(files.module_name, plugin.name)
+        self._authorship.owners[files.module_name] = plugin.name
         if plugin.source is not Source.PIP:
             return import_plugin(files)
         serve_from_memory(files)
@@ -234,7 +226,7 @@ class Plugins:
         for kind in api.provided.keys() - {"tools", "hooks", "middleware"}:
             for name in api.provided[kind]:
                 getattr(self.contributions, kind).pop(name, None)
-        forget_plugin(module_of(plugin.name))
+        forget_plugin(plugin.name)
 
 
 def plugin_content(found: Found) -> PluginFiles:
@@ -270,7 +262,8 @@ def read_manifest(files: PluginFiles) -> Manifest:
     found = _parsed(files)
     if unknown := sorted(map(str, found.keys() - set(Manifest._fields))):  # one of them may be misspelt
         log.info("plugin %s: %s has keys without a meaning here: %s", files.name, MANIFEST, ", ".join(unknown))
-    if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
+    name, own_name = (str(each).replace("-", "_").lower() for each in (found.get("name", files.name), files.name))
+    if name != own_name:
         other = f"{MANIFEST} calls it {found['name']!r}"
         raise RegistrationError(f"plugin {files.name!r}: {other}; the folder's name must be the same")
     about = str(found.get("version", "")), str(found.get("description", "")) or _first_line(source)
@@ -324,16 +317,9 @@ class Authorship:
     """
 
     def __init__(self) -> None:
-        self._owners: dict[str, str] = {}
+        self.owners: dict[str, str] = {}  # the plugins, by their modules
+        self.refused: set[str] = set()  # plugins from whose thread nothing more is taken
         self._thread = threading.local()
-        self._refused: set[str] = set()
-
-    def add(self, module_name: str, plugin: str) -> None:
-        self._owners[module_name] = plugin
-
-    def refuse(self, plugin: str) -> None:
-        """Take nothing more from the thread that still loads this plugin."""
-        self._refused.add(plugin)
 
     @contextlib.contextmanager
     def loading(self, plugin: str) -> Iterator[None]:
@@ -348,9 +334,9 @@ class Authorship:
     def owner_of_caller(self) -> str:
         """The plugin whose code called, "" for code outside plugins, `NOBODY` when the stack does not tell."""
         loading: str = getattr(self._thread, "plugin", "")
-        if loading in self._refused:
+        if loading in self.refused:
             raise RegistrationError(f"plugin {loading!r} took too long to load, and is switched off in this process")
-        if loading or not self._owners:
+        if loading or not self.owners:
             return loading
         known = False
         frame: FrameType | None = sys._getframe(1)
@@ -365,6 +351,6 @@ class Authorship:
         return "" if known else NOBODY
 
     def _owner(self, module: str) -> str:
-        while module and module not in self._owners:
+        while module and module not in self.owners:
             module = module.rpartition(".")[0]
-        return self._owners.get(module, "")
+        return self.owners.get(module, "")

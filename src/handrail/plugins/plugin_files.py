@@ -116,14 +116,16 @@ def _read_folder(root: Path) -> dict[str, bytes]:
 def import_plugin(files: PluginFiles) -> ModuleType:
     """Import it from what was read. Its modules are `handrail_plugins.NAME...`."""
     finder = _finder()
-    forget_plugin(files.module_name)
+    forget_plugin(files.name)
     finder.plugins[files.module_name] = files
     return importlib.import_module(files.module_name)
 
 
-def forget_plugin(module_name: str) -> None:
-    for name in [each for each in sys.modules if each == module_name or each.startswith(f"{module_name}.")]:
-        del sys.modules[name]
+def forget_plugin(name: str) -> None:
+    """Not one that pip installed: others may have imported that."""
+    module = module_of(name)
+    for each in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
+        del sys.modules[each]
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -94,16 +94,20 @@ def terminal() -> Iterator[Tty | None]:
     """The terminal on stdin and stderr, or the one that this process belongs to when those lead elsewhere."""
     if sys.stdin is not None and sys.stderr is not None and os.isatty(0) and os.isatty(2):
         with _controlling() as stream:
-            yield Tty(0, stream) if stream is not None and _is_stderr(stream) else Tty(0, sys.stderr, apart=False)
+            tty = Tty(0, sys.stderr, apart=False)
+            with contextlib.suppress(OSError):  # a console, or not Linux
+                tty = Tty(0, stream) if stream is not None and device(stream.fileno()) == device(2) else tty
+            yield tty
         return
     with _controlling() as stream:
         if stream is None:
             yield None
             return
-        tty = None
-        with contextlib.suppress(OSError):  # a job in the background would be stopped by reading
-            tty = Tty(stream.fileno(), stream) if os.tcgetpgrp(stream.fileno()) == os.getpgrp() else None
-        yield tty
+        in_foreground = False
+        with contextlib.suppress(OSError):
+            in_foreground = os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+        # A job in the background would be stopped by reading.
+        yield Tty(stream.fileno(), stream) if in_foreground else None
 
 
 @contextlib.contextmanager
@@ -116,12 +120,6 @@ def _controlling() -> Iterator[TextIO | None]:
         return
     with open(number, "w", encoding="utf-8", errors="replace") as stream:
         yield stream
-
-
-def _is_stderr(stream: TextIO) -> bool:
-    with contextlib.suppress(OSError):  # a console, or not Linux
-        return device(stream.fileno()) == device(2)
-    return False
 
 
 # After so many answers to a question that was painted over, the terminal is taken to be somebody else's.
