@@ -34,48 +34,43 @@ SetOfTools = Toolset | ToolsetConfig
 _CORE = (
     "file results terminal web browser vision image_gen tts skills todo memory session_search clarify code_execution "
     "delegation cronjob messaging moa homeassistant tool_search"
-).split()
-_UNATTENDED = tuple(name for name in _CORE if name != "clarify")
-
+)
+_UNATTENDED = _CORE.replace(" clarify", "")
 # The original's chat platforms. Some of them have no adapter here; their presets exist so that its configurations work.
-_CHATS = {
-    name: name.title()
-    for name in (
-        "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
-        "wecom wecom-callback yuanbao sms"
-    ).split()
-}
+_CHATS = (
+    "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
+    "wecom wecom-callback yuanbao sms"
+).split()
+
+
+def _bundle(description: str, includes: str, *, only: Callable[[ToolEntry], bool] | None = None) -> Toolset:
+    return Toolset(description, tuple(includes.split()), only=only)
+
 
 COMPOSITES: dict[str, Toolset] = {
-    "coding": Toolset(
+    "coding": _bundle(
         "what a coding agent needs",
-        tuple(
-            "file results terminal web skills todo memory session_search clarify code_execution delegation "
-            "tool_search".split()
-        ),
+        "file results terminal web skills todo memory session_search clarify code_execution delegation tool_search",
         only=lambda entry: entry.name != "skill_manage",  # its text is long, and writing skills is no coding
     ),
-    "safe": Toolset(
+    "safe": _bundle(
         "nothing that runs or writes",
-        ("file", "results", "web", "vision", "skills", "session_search", "clarify"),
+        "file results web vision skills session_search clarify",
         only=lambda entry: entry.read_only,
     ),
-    "debugging": Toolset("look into a problem on this machine", ("file", "results", "terminal", "web")),
-    "research": Toolset(
-        "find things out and write them down",
-        ("web", "browser", "vision", "file", "results", "todo", "memory", "session_search"),
+    "debugging": _bundle("look into a problem on this machine", "file results terminal web"),
+    "research": _bundle(
+        "find things out and write them down", "web browser vision file results todo memory session_search"
     ),
-    "handrail-cli": Toolset("a person at a terminal", tuple(_CORE)),
-    "handrail-web": Toolset("the web console", tuple(_CORE)),
-    **{f"handrail-{name}": Toolset(f"a chat on {title}", tuple(_CORE)) for name, title in _CHATS.items()},
-    "handrail-gateway": Toolset("every chat platform", tuple(f"handrail-{name}" for name in _CHATS)),
-    "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
-    "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
-    "handrail-acp": Toolset("an editor that drives the agent", ("coding", "browser", "vision", "skills")),
-    "handrail-mcp": Toolset(
-        "MCP clients", ("file", "results", "terminal", "web", "browser", "skills", "code_execution")
-    ),
-    "handrail-api-server": Toolset("programs that call the HTTP API", _UNATTENDED),
+    "handrail-cli": _bundle("a person at a terminal", _CORE),
+    "handrail-web": _bundle("the web console", _CORE),
+    **{f"handrail-{name}": _bundle(f"a chat on {name.title()}", _CORE) for name in _CHATS},
+    "handrail-gateway": _bundle("every chat platform", " ".join(f"handrail-{name}" for name in _CHATS)),
+    "handrail-webhook": _bundle("untrusted input: nothing that touches the machine", "web vision clarify"),
+    "handrail-cron": _bundle("scheduled runs, with nobody to ask", _UNATTENDED),
+    "handrail-acp": _bundle("an editor that drives the agent", "coding browser vision skills"),
+    "handrail-mcp": _bundle("MCP clients", "file results terminal web browser skills code_execution"),
+    "handrail-api-server": _bundle("programs that call the HTTP API", _UNATTENDED),
 }
 
 # The leaves that bundles include. One without tools is empty, not unknown.
@@ -130,26 +125,18 @@ class Toolsets:
         return sorted(chosen)
 
     def info(self, name: str) -> JsonDict:
-        canonical = self.canonical(name)
+        canonical, tools = self.canonical(name), self.resolve(name)
         bundle = self._bundle(canonical)
-        tools = self.resolve(name)
         about = bundle.description if bundle else self._registry.get_toolset_description(canonical)
-        return {
-            "name": canonical,
-            "description": about or f"tools of {canonical}",
-            "includes": list(bundle.includes) if bundle else [],
-            "tools": tools,
-            "composite": bundle is not None,
-        }
+        found = {"name": canonical, "description": about or f"tools of {canonical}"}
+        includes = list(bundle.includes) if bundle else []
+        return {**found, "includes": includes, "tools": tools, "composite": bundle is not None}
 
     def _registered(self) -> dict[str, list[str]]:
         """The leaves that tools name, made anew when the registry has changed."""
         generation, leaves = self._registry.generation, self._leaves
         if leaves[0] != generation:
-            found: dict[str, list[str]] = {}
-            for entry in self._registry.entries():
-                found.setdefault(entry.toolset, []).append(entry.name)
-            leaves = self._leaves = (generation, found)
+            leaves = self._leaves = (generation, self._registry.get_toolsets())
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
@@ -191,22 +178,19 @@ class Toolsets:
         bundle = self._bundle(name)
         if name == EVERYTHING[0]:
             return set(self._registry.get_all_tool_names())
-        return {*self._registered().get(name, ()), *(self._named(name, bundle.tools) if bundle else ())}
+        tools = set(self._registered().get(name, ()))
+        for tool in bundle.tools if bundle else ():
+            if self._registry.get_entry(tool) is not None:
+                tools.add(tool)
+                continue
+            hint = did_you_mean(tool, self._registry.get_all_tool_names())
+            self._refuse(f"toolset {name!r} lists {tool!r}, which is no tool", hint)
+        return tools
 
     def _kept(self, name: str, tools: set[str]) -> set[str]:
         bundle = self._bundle(name)
         only = bundle.only if isinstance(bundle, Toolset) else None
-        if only is None:
-            return tools
-        return {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
-
-    def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
-        for tool in tools:
-            if self._registry.get_entry(tool) is None:
-                hint = did_you_mean(tool, self._registry.get_all_tool_names())
-                self._refuse(f"toolset {toolset!r} lists {tool!r}, which is no tool", hint)
-            else:
-                yield tool
+        return tools if only is None else {entry.name for entry in self._registry.get_entries(tools) if only(entry)}
 
     def _refuse(self, what: str, hint: str) -> None:
         """Only warns while a plugin waits for its trust or a correction: that must not stop every command."""
