@@ -7,6 +7,7 @@ All of it is checked with the public key alone: see `audit`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -91,7 +92,9 @@ class Receipts:
         yield json.dumps({"format": FORMAT, "public_key": self.public_key()})
         yield from (json.dumps({"receipt": body}) for body in receipts)
         yield from (json.dumps({"seal": dict(row)}) for row in seals)
-        yield from (json.dumps({"timestamp": json.loads(line)}) for line in self._timestamps())
+        path = self._folder / _TIMESTAMPS
+        stamps = path.read_text("utf-8").splitlines() if path.exists() else []
+        yield from (json.dumps({"timestamp": json.loads(line)}) for line in stamps)
         head = digest(receipts[-1]) if receipts else ""
         yield json.dumps({"end": self._signed({"receipts": len(receipts), "seals": len(seals), "head": head})})
 
@@ -120,10 +123,6 @@ class Receipts:
             plain = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
             _write(path, Ed25519PrivateKey.generate().private_bytes(*plain), _keep_first)
         return cast("Ed25519PrivateKey", form.load_pem_private_key(path.read_bytes(), None))
-
-    def _timestamps(self) -> list[str]:
-        path = self._folder / _TIMESTAMPS
-        return path.read_text("utf-8").splitlines() if path.exists() else []
 
     def _notify_witness(self, seal: Seal) -> None:
         try:
@@ -189,9 +188,6 @@ def _write(path: Path, content: bytes, put: Any) -> None:
 
 def _keep_first(temporary: Path, path: Path) -> None:
     """Another process may be faster: the first key holds."""
-    try:
+    with contextlib.suppress(FileExistsError):
         os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(temporary)
+    os.unlink(temporary)

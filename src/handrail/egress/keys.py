@@ -88,8 +88,12 @@ class TaskKeys:
             value = self._values.known.get(key.name, "") or await asyncio.to_thread(self._values.get, key.name)
             if key.how == "sigv4":
                 head = signed_again(head, body, key.placeholder, value)
+            elif key.how == "query":
+                target, question, query = head.first.partition("?")
+                query = query.replace(key.placeholder, quote(value, safe=""))
+                head = Head(target + question + query, head.fields)
             else:
-                head = _with_value(head, key, value)
+                head = Head(head.first, [(name, _field(name.lower(), text, key, value)) for name, text in head.fields])
             hidden |= _forms(value)
             # A login is repeated as it was sent: encoded.
             logins = head.values("authorization") if key.how == "basic" else []
@@ -123,13 +127,6 @@ def _key(name: str, config: SecretConfig) -> Key:
     variables = (variable, place) if kind == "environment" else (variable,)
     placeholder = f"handrail-{name.lower()}-{secrets.token_hex(16)}"
     return Key(name, placeholder, variables, config.how, parse_hosts(config.hosts, f"{where}.hosts"))
-
-
-def _with_value(head: Head, key: Key, value: str) -> Head:
-    if key.how == "query":
-        target, question, query = head.first.partition("?")
-        return Head(target + question + query.replace(key.placeholder, quote(value, safe="")), head.fields)
-    return Head(head.first, [(name, _field(name.lower(), text, key, value)) for name, text in head.fields])
 
 
 def _field(name: str, text: str, key: Key, value: str) -> str:
@@ -235,15 +232,9 @@ def _text_to_sign(head: Head, found: re.Match[str], payload: str, *, is_encoded_
     pairs = sorted((_encoded(name), _encoded(value)) for name, value in pairs)
     names = found["names"].split(";")
     fields = "".join(f"{name}:{','.join(' '.join(value.split()) for value in head.values(name))}\n" for name in names)
-    canonical = [
-        method,
-        path or "/",
-        "&".join(f"{name}={value}" for name, value in pairs),
-        fields,
-        found["names"],
-        payload,
-    ]
-    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    sorted_query = "&".join(f"{name}={value}" for name, value in pairs)
+    canonical = "\n".join([method, path or "/", sorted_query, fields, found["names"], payload])
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
     date = "".join(head.values("x-amz-date"))
     return "\n".join(["AWS4-HMAC-SHA256", date, found["scope"], digest])
 

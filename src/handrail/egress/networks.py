@@ -138,8 +138,7 @@ class Networks:
             if found.far_end is not None:
                 raise Denied(f"{program} looks up a name by itself; only what uses HTTPS_PROXY has a way out here")
             return found.name_place
-        asked = self._connect(found, host, port, program) if port else self._look_up(found, host, program)
-        future = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._way(found, host, port, program), self._loop)
         forget = cancel.on_cancel(future.cancel)
         try:
             return future.result()
@@ -149,16 +148,14 @@ class Networks:
             forget()
 
     @staticmethod
-    async def _connect(network: _Network, host: str, port: int, program: str) -> str:
+    async def _way(network: _Network, host: str, port: int, program: str) -> str:
+        if not port:
+            with contextlib.suppress(ToolFailed, ValueError):  # it is not known, which the name server says
+                await network.questions.look_up(host, lambda: program)
+            return ""
         name, proxy = await network.questions.connect(host, port, lambda: program), network.proxy
         has_key = proxy is not None and proxy.keys is not None and proxy.keys.is_for(name, port)
         return proxy.entrance((name, port)) if proxy is not None and has_key and not proxy.is_far else ""
-
-    @staticmethod
-    async def _look_up(network: _Network, name: str, program: str) -> str:
-        with contextlib.suppress(ToolFailed, ValueError):  # it is not known, which the name server says
-            await network.questions.look_up(name, lambda: program)
-        return ""
 
     def known_values(self) -> list[str]:
         """Values of secrets that were read so far, which no output may show."""

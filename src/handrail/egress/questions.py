@@ -64,7 +64,10 @@ class Questions:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
         host = plain_host(host)
         await self._settle(self.policy.decide(host, port), host, port, program)
-        found = [host] if literal_address(host) is not None else await self._lookup(host, port)
+        if literal_address(host) is not None:
+            found = [host]
+        else:
+            found = [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
         if self._is_far and host not in self._fixed and any(map(_is_here, found)):
             why = f"{with_port(host, port)} is a service of the machine of Handrail, to which there is no way from here"
             await self._settle(HostRuling(Verdict.DENY, why), host, port, program)
@@ -111,7 +114,7 @@ class Questions:
             if ruling.listed not in self._offered:
                 self._offered.add(ruling.listed)
                 rule = f"net.{ruling.listed}"
-                some = ", ".join(self.policy.list_hosts(ruling.listed)[:5])
+                some = ", ".join(pattern.text for pattern in self.policy.lists[ruling.listed][:5])
                 why += f"; a longer yes is for the whole list {ruling.listed} ({some}, ...)"
         details = {"rule": rule, "why": why, "denied": ruling.verdict is Verdict.DENY}
         await self._ask(f"{program()} wants {where}", details, where)
@@ -137,9 +140,6 @@ class Questions:
         waiting = gate.review([Action(ActionKind.CONNECT, text, details=details)], context)
         if waiting is not None:
             await waiting
-
-    async def _lookup(self, host: str, port: int) -> list[str]:
-        return [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
 
 
 def _is_here(address: str) -> bool:

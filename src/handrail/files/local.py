@@ -48,15 +48,16 @@ class LocalFiles:
     def entries(self, path: str) -> list[FileEntry]:
         resolved = self.resolve(path)
         try:
-            with opened(resolved) as folder, _scanned(folder) as found:
-                return [
-                    FileEntry(
-                        entry.name,
-                        is_dir=entry.is_dir(follow_symlinks=False),
-                        is_file=entry.is_file(follow_symlinks=False),
-                    )
-                    for entry in found
-                ]
+            with opened(resolved) as folder:
+                fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                with os.scandir(fd) as found:
+                    return [
+                        FileEntry(one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False))
+                        for one in found
+                    ]
+            finally:
+                os.close(fd)
         except OSError as error:
             raise os_failure(error, doing="list", path=path) from None
 
@@ -92,18 +93,14 @@ class LocalFiles:
             )
         resolved = self.resolve(path)
         try:
-            self._check_replaceable(path, resolved)
+            with contextlib.suppress(FileNotFoundError), _inside(resolved) as (folder, name):
+                _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
+                # Replacing a file needs permission for its folder only; respect the file's own mode all the same.
+                if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
+                    raise PermissionError(errno.EACCES, "read-only")
         except OSError as error:
             raise os_failure(error, doing="write", path=path) from None
         return resolved
-
-    @staticmethod
-    def _check_replaceable(path: str, resolved: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _inside(resolved) as (folder, name):
-            _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
-            # Replacing a file needs permission for its folder only; respect the file's own mode all the same.
-            if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
-                raise PermissionError(errno.EACCES, "read-only")
 
     def remove(self, path: str, *, call: int = 0) -> None:  # noqa: ARG002  see Files
         literal = self._roots.resolve_parent(path)
@@ -139,16 +136,6 @@ def _inside(resolved: str) -> Iterator[tuple[int, str]]:
     folder, name = os.path.split(resolved)
     with opened(folder) as fd:
         yield fd, name or "."
-
-
-@contextlib.contextmanager
-def _scanned(folder: int) -> Iterator[Iterator[os.DirEntry[str]]]:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        with os.scandir(fd) as found:
-            yield found
-    finally:
-        os.close(fd)
 
 
 def _without_link(found: os.stat_result) -> os.stat_result:
@@ -206,15 +193,13 @@ class Roots:
     def _absolute(self, path: str) -> str:
         check_path(path)
         expanded = os.path.expanduser(path)
-        return expanded if expanded.startswith("/") else os.path.join(self._directory(), expanded)
-
-    def _directory(self) -> str:
-        if self._cwd is not None:
-            return os.path.abspath(os.path.expanduser(self._cwd))
+        if expanded.startswith("/"):
+            return expanded
         try:
-            return os.getcwd()
+            cwd = os.getcwd() if self._cwd is None else os.path.abspath(os.path.expanduser(self._cwd))
         except OSError:
             raise ToolFailed("the working directory no longer exists; give an absolute path") from None
+        return os.path.join(cwd, expanded)
 
     def check_inside(self, path: str, resolved: str) -> None:
         """Raise Denied for a resolved path that is outside."""
@@ -222,9 +207,8 @@ class Roots:
             raise Denied(
                 f"{shown(path)} holds a secret that you use without seeing it (see `secrets` in the configuration)"
             )
-        if not self.allowed or any(
-            resolved == root or resolved.startswith(f"{root.rstrip('/')}/") for root in self.allowed
-        ):
+        inside = [root for root in self.allowed if f"{resolved}/".startswith(f"{root.rstrip('/')}/")]
+        if inside or not self.allowed:
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"
         raise Denied(

@@ -44,9 +44,3 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def user_agent() -> str:
-    from importlib.metadata import version
-
-    return f"Mozilla/5.0 (compatible; Handrail/{version('handrail')})"

@@ -48,16 +48,11 @@ def prune_unknown(table: ProcessTable, folder: Path, *, dry_run: bool) -> list[s
         lines.append(
             f"background process {status['pid']} ({status['command'][:60]}) is in no table; it is added to this one"
         )
-        if not dry_run:
-            _register(table, folder, status)
+        settings = EnvironmentSettings(DEFAULT_TASK, LocalEnvironment.name)
+        for process in () if dry_run else LocalEnvironment("/", processes_dir=str(folder)).processes():
+            if process.id == status["id"]:
+                table.add(process, task_id=DEFAULT_TASK, session_id=None, settings=settings)
     return lines
-
-
-def _register(table: ProcessTable, folder: Path, status: Packet) -> None:
-    for process in LocalEnvironment("/", processes_dir=str(folder)).processes():
-        if process.id == status["id"]:
-            settings = EnvironmentSettings(DEFAULT_TASK, LocalEnvironment.name)
-            table.add(process, task_id=DEFAULT_TASK, session_id=None, settings=settings)
 
 
 def _unknown(folder: Path, registered: set[str]) -> Iterator[tuple[str, Packet | None]]:

@@ -81,12 +81,8 @@ class Screen:
 class _Stream(pyte.Stream):
     csi = {  # noqa: RUF012  as its parent has it
         **pyte.Stream.csi,
-        "S": "scroll_up",
-        "T": "scroll_down",
-        "Z": "back_tab",
-        "b": "repeat",
-        "s": "keep_cursor",
-        "u": "fetch_cursor",
+        **{"S": "scroll_up", "T": "scroll_down", "Z": "back_tab"},
+        **{"b": "repeat", "s": "keep_cursor", "u": "fetch_cursor"},
     }
 
 

@@ -20,7 +20,7 @@ from ..errors import ToolError, ToolFailed
 from ..settings.sections import ProcessesConfig
 from ..store.processes import ProcessRecord, ProcessRecords
 from .tracked import State, Status, TrackedProcess, last_lines
-from .watched_output import Notice, NoticeKind, OutputWatch, PollResult, Watcher
+from .watched_output import LineMatcher, Notice, NoticeKind, OutputWatch, PollResult, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +66,13 @@ class ProcessTable:
         self._lock = threading.RLock()
         self._watcher = Watcher(self._poll)
 
-    # Starting
-
     def start(self, command: str, *, task_id: str | None, session_id: str | None, wanted: Wanted) -> TrackedProcess:
         """Start one in the task's environment. Raises TooManyProcesses before anything happens.
 
         It survives this runtime wherever it can: a server that ends with the program that started it is a surprise.
         """
-        OutputWatch.check(wanted.watch_patterns)
+        if wanted.watch_patterns:
+            LineMatcher(wanted.watch_patterns)  # raises InvalidArguments for what cannot be watched for
         self._check_room(task_id or DEFAULT_TASK)
         with self._environments.use(task_id) as environment:
             survives = environment.persistent
@@ -129,7 +128,10 @@ class ProcessTable:
             self._watches[record.id] = watch
         if wanted.notify_on_complete or watch is not None:
             self._watcher.watch(tracked)
-        self._sweep(record.settings)
+        for expired in self.expired():
+            if expired.record.settings == record.settings:  # its environment is the one that is open anyway
+                with contextlib.suppress(ToolError, OSError):
+                    self.forget(expired.id)
         return record.id
 
     def _check_room(self, task_id: str) -> None:
@@ -148,8 +150,6 @@ class ProcessTable:
                     f"{len(alive)} background processes run {where}, and no more are allowed; "
                     f"kill one that you do not need. The oldest: {names}"
                 )
-
-    # Finding
 
     def get(self, id: str) -> TrackedProcess:  # noqa: A002  the process's id
         """Raises NoSuchProcess."""
@@ -171,12 +171,7 @@ class ProcessTable:
             known = self._known.get(record.id)
             if known is None:
                 known = self._known[record.id] = TrackedProcess(
-                    record,
-                    find=self._find,
-                    save=self._save,
-                    mask=lambda text: self._environments.masker(text),
-                    change=self._change,
-                    process=process,
+                    record, self._find, self._save, lambda text: self._environments.masker(text), self._change, process
                 )
             elif known.record.ended_at is None:
                 known.record = record  # another runtime may have updated it
@@ -214,8 +209,6 @@ class ProcessTable:
                 self._opened[key] = self._environments.open(settings)
             return self._opened[key]
 
-    # Ending
-
     def forget(self, id: str) -> None:  # noqa: A002  the process's id
         """Remove it from the table, with its log. Kills it first if it runs."""
         tracked = self.get(id)
@@ -233,24 +226,11 @@ class ProcessTable:
 
     def expired(self) -> builtins.list[TrackedProcess]:
         """Those that ended too long ago, or before too many others, to be kept."""
-        ended = sorted(
-            (record for record in self._records.all() if record.ended_at is not None),
-            key=lambda record: record.ended_at or 0.0,
-            reverse=True,
-        )
-        latest = time.time() - self.limits.keep_finished_hours * 3600
-        return [
-            self._track(record)
-            for number, record in enumerate(ended)
-            if number >= self.limits.max_finished or (record.ended_at or 0.0) < latest
-        ]
-
-    def _sweep(self, settings: Mapping[str, Any]) -> None:
-        """Forget the expired ones whose environment is the one that is open anyway."""
-        for tracked in self.expired():
-            if tracked.record.settings == settings:
-                with contextlib.suppress(ToolError, OSError):
-                    self.forget(tracked.id)
+        records = [record for record in self._records.all() if record.ended_at is not None]
+        records.sort(key=lambda record: record.ended_at or 0.0, reverse=True)
+        latest, most = time.time() - self.limits.keep_finished_hours * 3600, self.limits.max_finished
+        young = [record for record in records[:most] if (record.ended_at or 0.0) >= latest]
+        return [self._track(record) for record in records[len(young) :]]
 
     def close(self) -> None:
         """Stop watching. What was started to survive does; the rest ends with its environment."""
@@ -260,8 +240,6 @@ class ProcessTable:
         for environment in opened.values():
             with contextlib.suppress(ToolError, OSError):  # it was only read from
                 environment.close()
-
-    # Notices
 
     def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
         """The notices since the last call, each returned once: of this runtime's processes, or of one task's.
@@ -333,7 +311,11 @@ class ProcessTable:
         if status.state is State.RUNNING:
             return PollResult.NEWS if notice is not None else PollResult.QUIET
         if self._records.owes_notice(tracked.id):
-            self._notify(_end_notice(tracked, status))
+            text = ""
+            with contextlib.suppress(ToolError, OSError):
+                text = last_lines(tracked, _NOTICE_BYTES)["output"]
+            shown, code = text.splitlines()[-_NOTICE_LINES:], status.exit_code
+            self._notify(Notice.of(tracked.record, NoticeKind.ENDED, shown, exit_code=code, what=str(status)))
         return PollResult.OVER
 
     def _notify(self, notice: Notice) -> None:
@@ -344,11 +326,3 @@ class ProcessTable:
                 listener(notice)
             except Exception as error:  # noqa: BLE001  a listener's bug is not the process's
                 log.warning("a listener for processes failed: %s: %s", type(error).__name__, error)
-
-
-def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
-    text = ""
-    with contextlib.suppress(ToolError, OSError):
-        text = last_lines(tracked, _NOTICE_BYTES)["output"]
-    shown = text.splitlines()[-_NOTICE_LINES:]
-    return Notice.of(tracked.record, NoticeKind.ENDED, shown, exit_code=status.exit_code, what=str(status))

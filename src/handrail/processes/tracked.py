@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..base.own_process import has_exited, pid_of, runtime_id
 from ..base.safe_text import clean
-from ..environments.base import ProcessState, ProcessStatus, PtyProcess
+from ..environments.base import ProcessState, PtyProcess
 from ..environments.errors import EnvironmentClosed, NoSuchProcess
 from ..errors import InvalidArguments, ToolError
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ..store.processes import ProcessRecord
     from ..types import JsonDict
     from .screen import Screen
-
-    Find = Callable[[ProcessRecord], BackgroundProcess | None]
-    Save = Callable[[ProcessRecord], None]
-    Change = Callable[[ProcessRecord, str], str]
 
 T = TypeVar("T")
 
@@ -73,11 +69,10 @@ class TrackedProcess:
     def __init__(
         self,
         record: ProcessRecord,
-        *,
-        find: Find,
-        save: Save,
+        find: Callable[[ProcessRecord], BackgroundProcess | None],
+        save: Callable[[ProcessRecord], None],
         mask: Callable[[str], str],
-        change: Change,
+        change: Callable[[ProcessRecord, str], str],
         process: BackgroundProcess | None = None,
     ) -> None:
         self.record, self.mask = record, mask
@@ -90,8 +85,6 @@ class TrackedProcess:
     @property
     def id(self) -> str:
         return self.record.id
-
-    # Life
 
     def status(self) -> Status:
         """Never raises. The first caller that sees the end records it."""
@@ -108,9 +101,6 @@ class TrackedProcess:
             return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
         except (ToolError, OSError) as error:
             return Status(State.UNREACHABLE, reason=str(error))
-        return self._judged(found)
-
-    def _judged(self, found: ProcessStatus) -> Status:
         if found.state is ProcessState.RUNNING:
             return Status(State.RUNNING)
         if found.state is ProcessState.LOST:
@@ -156,8 +146,6 @@ class TrackedProcess:
         """The program in the foreground of its terminal, and whether it hides what is typed; empty and False for a pipe."""
         return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
 
-    # Output
-
     def presented(self, text: str) -> str:
         """A part of its output as shown to a model: without secrets, and edited by plugins."""
         return self._change(self.record, self.mask(text))
@@ -179,8 +167,6 @@ class TrackedProcess:
 
     def tail(self, max_bytes: int) -> LogPiece:
         return self.read(max(0, self.end_of_log() - max_bytes), max_bytes)
-
-    # Terminal
 
     def screen(self) -> Screen:
         """What is on its terminal now."""

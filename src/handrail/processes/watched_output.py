@@ -43,12 +43,6 @@ class OutputWatch:
         self.is_paused = False
         self.can_resume = True
 
-    @staticmethod
-    def check(patterns: Sequence[str]) -> None:
-        """Raises InvalidArguments for what cannot be watched for."""
-        if patterns:
-            LineMatcher(patterns)
-
     def poll(self, tracked: TrackedProcess) -> Notice | None:
         """A notice about what was printed since the last poll, if something matches."""
         piece = tracked.read(self._offset, _POLL_BYTES)

@@ -114,9 +114,8 @@ class CallRecords:
         return [_record(row) for row in rows]
 
     def set_pruned(self, numbers: Sequence[int]) -> None:
-        self.database.change(
-            "UPDATE calls SET digest = '' WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
-        )
+        query = "UPDATE calls SET digest = '' WHERE number IN (SELECT value FROM json_each(?))"
+        self.database.change(query, (json.dumps(numbers),))
 
     def set_undone(self, number: int, by: int) -> None:
         self.database.change("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
@@ -140,14 +139,18 @@ class CallNumbers:
     def next(self) -> int:
         with self._lock:
             try:
-                fd = self._opened()
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                # Opened anew after a fork: a lock belongs to whoever opened the file, and would be shared.
+                if self._fd < 0 or self._process != os.getpid():
+                    self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    self._process = os.getpid()
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
                 try:
-                    content = os.pread(fd, _NUMBER.size, 0)
+                    content = os.pread(self._fd, _NUMBER.size, 0)
                     number = (_NUMBER.unpack(content)[0] if len(content) == _NUMBER.size else 0) + 1
-                    os.pwrite(fd, _NUMBER.pack(number), 0)
+                    os.pwrite(self._fd, _NUMBER.pack(number), 0)
                 finally:
-                    fcntl.flock(fd, fcntl.LOCK_UN)
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)
             except OSError as error:
                 raise StoreError(
                     f"{self._path} cannot be used: {error.strerror}; see that its folder can be written"
@@ -159,11 +162,3 @@ class CallNumbers:
             if self._fd >= 0:
                 os.close(self._fd)
             self._fd = -1
-
-    def _opened(self) -> int:
-        # Opened anew after a fork: a lock belongs to whoever opened the file, and would be shared.
-        if self._fd < 0 or self._process != os.getpid():
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._process = os.getpid()
-        return self._fd

@@ -183,7 +183,9 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         import sqlite3
 
-        self._only_reads = self.path is not None and (started_by_agent() or _is_read_only(self.path.parent))
+        folder = self.path.parent if self.path is not None else Path()
+        is_closed = folder.is_dir() and not os.access(folder, os.W_OK)
+        self._only_reads = self.path is not None and (started_by_agent() or is_closed)
         if self._only_reads and self.path is not None and self.path.exists():
             reader = _reading(self.path, _OPTIONS)
             # The steps that are missing run in the copy.
@@ -298,10 +300,6 @@ def _reading(path: Path, options: dict[str, Any]) -> sqlite3.Connection:
             if "immutable" in mode:
                 raise
     raise AssertionError("one of the two returns or raises")
-
-
-def _is_read_only(folder: Path) -> bool:
-    return folder.is_dir() and not os.access(folder, os.W_OK)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

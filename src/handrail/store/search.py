@@ -84,24 +84,17 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
 
 
 def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int) -> list[Hit]:
+    query = (
+        "SELECT m.session, m.at, m.role, m.body, s.title FROM messages m JOIN sessions s ON s.id = m.session "
+        "WHERE m.id = ? AND s.kind != 'deleted'"
+    )
     hits: list[Hit] = []
-    for start in range(0, len(ids), 100):
-        some = ids[start : start + 100]
-        marks = ", ".join("?" * len(some))
-        rows = store.rows(
-            "SELECT m.id, m.session, m.at, m.role, m.body, s.title FROM messages m JOIN sessions s ON s.id = m.session "
-            f"WHERE m.id IN ({marks}) AND s.kind != 'deleted'",
-            some,
-        )
-        by_id = {row["id"]: row for row in rows}
-        for each in some:
-            row = by_id.get(each)
-            if row is None:
-                continue
+    for each in ids:  # one by one: of up to thousands only the first few are shown
+        for row in store.rows(query, (each,)):
             excerpt = _excerpt(searchable(json.loads(row["body"])), words)
-            hits.append(Hit(row["session"], row["title"], row["id"], row["at"], row["role"], excerpt))
-            if len(hits) >= limit:
-                return hits
+            hits.append(Hit(row["session"], row["title"], each, row["at"], row["role"], excerpt))
+        if len(hits) >= limit:
+            break
     return hits
 
 
