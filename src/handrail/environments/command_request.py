@@ -137,8 +137,6 @@ class Capture:
         if writer is not None:
             writer.discard()
 
-    # While it runs
-
     def _report(self, piece: bytes) -> None:
         """Report the last complete line, now and then. Half of a line could be half of a secret."""
         begins_a_line, self._at_line_end = self._at_line_end, piece.endswith((b"\n", b"\r"))
@@ -194,8 +192,6 @@ class Capture:
         self._problem = error.strerror or str(error)
         log.warning("a long output of %s could not be kept: %s", self._context.tool, self._problem)
         self._discard()
-
-    # When it has ended
 
     def _changed(self, text: str, exit_code: int | None) -> str:
         return text if self._change is None else self._change(text, exit_code)

@@ -199,8 +199,6 @@ class ContainerEnvironment(LiveEnvironment):
         self.persistent = settings.persistent
         self._task, self._container = task_id, ""
 
-    # For engines
-
     @classmethod
     @abstractmethod
     def find(cls, named: str | None = None) -> str | None:
@@ -235,8 +233,6 @@ class ContainerEnvironment(LiveEnvironment):
     def end(self, program: str, name: str) -> None:
         """End it; nothing uses it any longer."""
 
-    # For the table of backends
-
     @classmethod
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
@@ -260,8 +256,6 @@ class ContainerEnvironment(LiveEnvironment):
         program = cls.find()
         return [] if program is None else cls.prune_by(program, dry_run=dry_run)
 
-    # The life of a container
-
     def connect(self, state: bytes | None) -> Link:
         settings, named = self.settings, getattr(self.settings, self.program_setting)
         program = self.find(named)
@@ -282,17 +276,19 @@ class ContainerEnvironment(LiveEnvironment):
             python=settings.python,
         )
         try:
-            self._make_folder(program)
+            if settings.cwd is not None:
+                answer = ask([*self.inside(program), "mkdir", "-p", "--", settings.cwd], seconds=ASK_SECONDS)
+                if not answer.ok:
+                    why = f"the directory {settings.cwd} could not be created: {answer.message}"
+                    raise EnvironmentStartError(why)
             self.prepare(program)
-            jobs_root = _JOBS_ROOT if settings.persistent else ""
-            effects = self.effects_elsewhere()
             return Session(
                 transport,
                 env=dict(settings.env),
                 cwd="",
-                jobs_root=jobs_root,
+                jobs_root=_JOBS_ROOT if settings.persistent else "",
                 state=state,
-                effects=effects,
+                effects=self.effects_elsewhere(),
                 asked_mounts=[mount.target for mount in settings.mounts if mount.asks],
                 on_held=self.held.answer,
                 way_out=self.way_out,
@@ -304,13 +300,6 @@ class ContainerEnvironment(LiveEnvironment):
                 raise
             why = f"no shell could be started from the image {settings.image}: {error}. {NEEDS}"
             raise EnvironmentStartError(why) from None
-
-    def _make_folder(self, program: str) -> None:
-        if self.settings.cwd is not None:
-            answer = ask([*self.inside(program), "mkdir", "-p", "--", self.settings.cwd], seconds=ASK_SECONDS)
-            if not answer.ok:
-                why = f"the directory {self.settings.cwd} could not be created: {answer.message}"
-                raise EnvironmentStartError(why)
 
     def idle_watcher(self, *words: str) -> list[str]:
         """The command that runs the idle watcher in the container."""

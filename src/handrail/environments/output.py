@@ -13,8 +13,7 @@ from typing import NamedTuple
 from ..base.safe_text import clean
 from .command_input import is_secret_name
 
-DEFAULT_HEAD_BYTES = 64 << 10
-DEFAULT_TAIL_BYTES = 64 << 10
+DEFAULT_HEAD_BYTES = DEFAULT_TAIL_BYTES = 64 << 10
 _CHUNK_BYTES = 64 << 10
 _RING_BYTES = 256 << 10
 _SAMPLE_BYTES = 8192
@@ -82,7 +81,12 @@ class OutputSink:
             if self.total_bytes > self._head_bytes + self._tail_bytes:
                 if self._on_long is not None:
                     self.listener = self._on_long(b"".join(self._pieces[:-1]))
-                self._begin_ring()
+                whole = b"".join(self._pieces)
+                self._pieces.clear()
+                self._head = whole[: self._head_bytes]
+                self._ring = memoryview(bytearray(max(_RING_BYTES, self._tail_bytes)))
+                self.total_bytes -= len(whole) - self._head_bytes
+                self._put(whole[self._head_bytes :])
         if self.listener is not None and data:
             self.listener(data)
 
@@ -93,14 +97,6 @@ class OutputSink:
         start = self._at - kept
         tail = bytes(self._ring[start : self._at] if start >= 0 else bytes(self._ring[start:]) + self._ring[: self._at])
         return Output(self._head, tail, self.total_bytes)
-
-    def _begin_ring(self) -> None:
-        whole = b"".join(self._pieces)
-        self._pieces.clear()
-        self._head = whole[: self._head_bytes]
-        self._ring = memoryview(bytearray(max(_RING_BYTES, self._tail_bytes)))
-        self.total_bytes -= len(whole) - self._head_bytes
-        self._put(whole[self._head_bytes :])
 
     def _put(self, data: bytes) -> None:
         assert self._ring is not None

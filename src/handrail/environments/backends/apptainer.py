@@ -166,9 +166,11 @@ class ApptainerEnvironment(ContainerEnvironment):
             reason = _reason(answer)
             fix = f"; {_NO_LIMITS}" if settings.limits and "cgroup" in reason else ""
             raise EnvironmentStartError(f"the image {settings.image} could not be started: {reason}{fix}")
-        if settings.limits and not _has_own_group(program, self._container):
-            _end(program, self._container)
-            raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
+        if settings.limits:
+            own, its = (Path(f"/proc/{pid}/cgroup") for pid in ("self", _instances(program).get(self._container)))
+            if not its.exists() or its.read_text() == own.read_text():
+                _end(program, self._container)
+                raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
 
     def prepare(self, program: str) -> None:
         """Start the idle watcher in it."""
@@ -239,11 +241,6 @@ def _logs(name: str) -> list[str]:
     """Of instances of both programs."""
     places = [os.environ.get(f"{one.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{one}") for one in _PROGRAMS]
     return [path for place in places for path in glob.glob(f"{glob.escape(place)}/instances/logs/*/*/{name}.*")]
-
-
-def _has_own_group(program: str, name: str) -> bool:
-    own, its = (Path(f"/proc/{pid}/cgroup") for pid in ("self", _instances(program).get(name)))
-    return its.exists() and its.read_text() != own.read_text()
 
 
 def _reason(answer: Answer) -> str:

@@ -61,9 +61,6 @@ class DaytonaCloud:
         async for _ in self._list({LABEL: "1"}, limit=1):
             return
 
-    async def create(self, labels: Mapping[str, str]) -> Any:
-        return await self._client.create(self._parameters(labels), timeout=_CREATE_SECONDS)
-
     def id_of(self, sandbox: Any) -> str:
         return str(sandbox.id)
 
@@ -77,7 +74,7 @@ class DaytonaCloud:
     def stream(self, sandbox: Any, words: list[str]) -> Stream:
         return DaytonaStream(self, sandbox, words)
 
-    def _parameters(self, labels: Mapping[str, str]) -> Any:
+    async def create(self, labels: Mapping[str, str]) -> Any:
         settings = self._settings
         lifetime = settings.lifetime or (0 if settings.persistent else _HOUR)
         common: dict[str, Any] = {
@@ -89,10 +86,12 @@ class DaytonaCloud:
             "target": settings.region,
         }
         if settings.image is None:
-            return daytona.CreateSandboxFromSnapshotParams(snapshot=settings.snapshot, **common)
-        memory = None if settings.memory_mb is None else math.ceil(settings.memory_mb / 1024)
-        resources = daytona.Resources(cpu=settings.cpu, memory=memory, disk=settings.disk_gb)
-        return daytona.CreateSandboxFromImageParams(image=settings.image, resources=resources, **common)
+            wanted: Any = daytona.CreateSandboxFromSnapshotParams(snapshot=settings.snapshot, **common)
+        else:
+            memory = None if settings.memory_mb is None else math.ceil(settings.memory_mb / 1024)
+            resources = daytona.Resources(cpu=settings.cpu, memory=memory, disk=settings.disk_gb)
+            wanted = daytona.CreateSandboxFromImageParams(image=settings.image, resources=resources, **common)
+        return await self._client.create(wanted, timeout=_CREATE_SECONDS)
 
     async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         async for sandbox in self._list(labels):
@@ -189,10 +188,8 @@ class DaytonaEnvironment(CloudEnvironment):
 
     @classmethod
     def is_refusal(cls, error: Exception) -> bool:
-        return isinstance(
-            error,
-            daytona.DaytonaAuthenticationError | daytona.DaytonaAuthorizationError | daytona.DaytonaForbiddenError,
-        )
+        refusals = daytona.DaytonaAuthenticationError, daytona.DaytonaAuthorizationError, daytona.DaytonaForbiddenError
+        return isinstance(error, refusals)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:

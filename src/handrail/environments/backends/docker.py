@@ -153,9 +153,8 @@ class DockerEnvironment(ContainerEnvironment):
             return
         ask([program, "rm", "--force", name], seconds=ASK_SECONDS)
         if answer.code == 127:
-            raise EnvironmentStartError(
-                f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
-            )
+            why = f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
+            raise EnvironmentStartError(why)
         raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.message}")
 
     def _pulled(self, program: str) -> bool:
@@ -176,14 +175,9 @@ class DockerEnvironment(ContainerEnvironment):
 
     def _labels(self, name: str) -> list[str]:
         lifetime = "persistent" if self.settings.persistent else "passing"
-        return [
-            "handrail=1",
-            f"handrail.name={name}",
-            f"handrail.owner={runtime_id()}",
-            f"handrail.task={self._task}",
-            f"handrail.lifetime={lifetime}",
-            f"handrail.settings={self._fingerprint()}",
-        ]
+        values = {"name": name, "owner": runtime_id(), "task": self._task, "lifetime": lifetime}
+        values["settings"] = self._fingerprint()
+        return ["handrail=1", *(f"handrail.{key}={value}" for key, value in values.items())]
 
     def _fingerprint(self) -> str:
         return containers.fingerprint(self.settings.image, *self.settings.arguments())

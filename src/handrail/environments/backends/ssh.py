@@ -75,8 +75,7 @@ class SshEnvironment(LiveEnvironment):
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__()
-        self._settings = settings
-        self._folder = ""
+        self._settings, self._folder = settings, ""
 
     @classmethod
     def from_settings(
@@ -231,9 +230,8 @@ class SshEnvironment(LiveEnvironment):
             )
         if not is_last and "kex_exchange_identification" in message:
             self._try_login()
-        raise EnvironmentStartError(
-            f"the host {settings.host} could not be reached: {message or 'ssh did not say why'}"
-        )
+        why = f"the host {settings.host} could not be reached: {message or 'ssh did not say why'}"
+        raise EnvironmentStartError(why)
 
 
 BACKEND = SshEnvironment

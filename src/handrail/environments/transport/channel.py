@@ -126,18 +126,15 @@ class PipeChannel:
                 try:
                     view = view[os.write(self._stdin.fileno(), view) :]
                 except BlockingIOError:
-                    self._wait_for_room(end)
+                    # The shell host always reads: one that does not is gone, whatever the connection says.
+                    poll = select.poll()
+                    poll.register(self._stdin.fileno(), select.POLLOUT)
+                    if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                        raise Lost(f"{self.where} does not answer") from None
         except (OSError, ValueError):  # ValueError: it was closed
             raise Lost(f"the connection to {self.where} is gone") from None
         finally:
             self._sending.release()
-
-    def _wait_for_room(self, end: float) -> None:
-        """The shell host always reads: one that does not is gone, whatever the connection says."""
-        poll = select.poll()
-        poll.register(self._stdin.fileno(), select.POLLOUT)
-        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
-            raise Lost(f"{self.where} does not answer")
 
     def receive(self, end: float | None) -> bytes:
         with self._receiving:

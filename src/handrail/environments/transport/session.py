@@ -89,9 +89,9 @@ class Session:
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
-        self._open_tunnel = (
-            partial(way_out, launcher) if way_out is not None and isinstance(launcher, Transport) else None
-        )
+        self._open_tunnel: Callable[[], Tunnel] | None = None
+        if way_out is not None and isinstance(launcher, Transport):
+            self._open_tunnel = partial(way_out, launcher)
         self._tunnel = self._open_tunnel() if self._open_tunnel is not None else None
         try:
             self._channel = launcher.open()
@@ -113,19 +113,15 @@ class Session:
             )
             self.cwd: str = hello["cwd"]
             self.uncovered: str = hello["uncovered"]
-            self._prune(effects or {})
+            limits = {name: value for name, value in (effects or {}).items() if name in ("keep_days", "keep_bytes")}
+            if len(limits) == 2 and not self.uncovered:  # the journal lies there, and is seen only while connected
+                with contextlib.suppress(OSError):  # it can wait
+                    self.call("call_effects", operation="prune_if_due", arguments=limits)
         except BaseException:
             self.close()
             raise
         if self._channel.client_timeout > 0:
             keep_alive.add(self._confirm, every=self._channel.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
-
-    def _prune(self, effects: Packet) -> None:
-        """The journal lies beside the shell, and is seen only while there is a connection."""
-        limits = {name: effects[name] for name in ("keep_days", "keep_bytes") if name in effects}
-        if len(limits) == 2 and not self.uncovered:
-            with contextlib.suppress(OSError):  # it can wait
-                self.call("call_effects", operation="prune_if_due", arguments=limits)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         if self._tunnel is not None and self._open_tunnel is not None and not self._tunnel.is_alive:  # it was killed
@@ -253,7 +249,14 @@ class Session:
             data = self._channel.receive(end)
             self._received += len(data)
             self._buffer += data
-            self._take_frames()
+            at = 0
+            while len(self._buffer) - at >= FRAME.size:
+                kind, number, length = FRAME.unpack_from(self._buffer, at)
+                if len(self._buffer) - at < FRAME.size + length:
+                    break
+                at += FRAME.size + length
+                self._on_frame(kind, number, bytes(memoryview(self._buffer)[at - length : at]))
+            del self._buffer[:at]
             if self._channel.window and self._received - self._confirmed > self._channel.window // 4:
                 self._confirm()
         except Lost as lost:
@@ -262,16 +265,6 @@ class Session:
             with self._changed:
                 self._is_read = False
                 self._changed.notify_all()
-
-    def _take_frames(self) -> None:
-        at = 0
-        while len(self._buffer) - at >= FRAME.size:
-            kind, number, length = FRAME.unpack_from(self._buffer, at)
-            if len(self._buffer) - at < FRAME.size + length:
-                break
-            at += FRAME.size + length
-            self._on_frame(kind, number, bytes(memoryview(self._buffer)[at - length : at]))
-        del self._buffer[:at]
 
     def _on_frame(self, kind: bytes, number: int, body: bytes) -> None:
         if kind == b"S":

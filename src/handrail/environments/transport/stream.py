@@ -90,26 +90,23 @@ class StreamChannel:
         output = noise[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
         why = self._lost or f"{self.where} did not answer in time"
         if any(words in f"{output} {why}" for words in _NO_PYTHON):
-            return Fatal(
-                f"python3 was not found in {self.where}; use an image with Python 3.8 or newer ({output or why})"
-            )
+            fix = "use an image with Python 3.8 or newer"
+            return Fatal(f"python3 was not found in {self.where}; {fix} ({output or why})")
         return Fatal(f"{why}; it printed: {output}" if output else why)
 
     def close(self) -> None:
         with self._changed:
-            was_closed, self._is_closed = self._is_closed, True
-        if not was_closed:
-            with self._changed:  # the frame that ends it must get out first
-                self._changed.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
-            self._close_stream()
-            for task in self._tasks:
-                task.cancel()
-            self._lose(f"the connection to {self.where} was closed")
+            if self._is_closed:
+                return
+            self._is_closed = True  # the frame that ends it must get out first
+            self._changed.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
+        self._close_stream()
+        for task in self._tasks:
+            task.cancel()
+        self._lose(f"the connection to {self.where} was closed")
 
     def close_inherited(self) -> None:
         """Nothing to close: the loop stayed with the parent."""
-
-    # In the loop
 
     def _on_data(self, data: bytes) -> None:
         with self._changed:
