@@ -45,15 +45,13 @@ def describe(
     paths = _paths(journal, call, entries, {}, diff=diff)
     reason = _refusal(journal, call, entries)
     end = journal.end(call)
-    unsaved = [entry for entry in entries if entry.kind == log.UNSAVED]
+    unsaved = [(entry.path, entry.data.decode(errors="replace")) for entry in entries if entry.kind == log.UNSAVED]
     return {
         "call": call,
         **{kind: found[:MAX_PATHS] for kind, found in paths.items()},
         "counts": {kind: len(found) for kind, found in paths.items()},
         "hosts": sorted({entry.path for entry in entries if entry.kind == log.HOST}),
-        "unsaved": [
-            {"path": entry.path, "reason": entry.data.decode(errors="replace")} for entry in unsaved[:MAX_PATHS]
-        ],
+        "unsaved": [{"path": path, "reason": reason} for path, reason in unsaved[:MAX_PATHS]],
         "ended": end / 1e9 if end is not None and not journal.is_running(call) else None,
         "rolled_back": journal.is_rolled_back(call),
         "undone": journal.is_undone(call),

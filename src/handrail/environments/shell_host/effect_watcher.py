@@ -75,9 +75,8 @@ class EffectWatcher:
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
         # What is no connection, or could not be looked at, must not become one.
-        self._unclear = {
-            number: errno.EACCES for number, name in self._called.items() if holds_network and name in CALLS
-        }
+        waiting = [number for number, name in self._called.items() if holds_network and name in CALLS]
+        self._unclear = dict.fromkeys(waiting, errno.EACCES)
         self._takeover: Takeover | None = None
         self.on_over: Callable[[int], None] = lambda _: None  # gets the process that says that its command is over
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {

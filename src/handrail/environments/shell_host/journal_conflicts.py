@@ -110,12 +110,6 @@ class _Until:
         self._trees: dict[str, int] = {}  # what is below them is explained as well
         self._inodes: dict[int, int] = {}
 
-    def _explain(self) -> None:
-        """Look at what later calls have touched, which is needed only if something has changed at all."""
-        for touched, when in self.later:
-            self._add(touched, when)
-        self.later = []
-
     def _add(self, touched: _Touched, when: int) -> None:
         for path in touched.paths | touched.folders:
             self._paths[path] = max(self._paths.get(path, 0), when)
@@ -167,7 +161,9 @@ class _Until:
             return 0
         if stat.S_ISREG(found.st_mode) and self._end < found.st_mtime_ns <= found.st_ctime_ns:
             return found.st_mtime_ns
-        self._explain()
+        for touched, ended in self.later:  # needed only if something has changed at all
+            self._add(touched, ended)
+        self.later = []
         if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
             return 0
         while len(path) > 1:

@@ -105,13 +105,7 @@ class Entry(NamedTuple):
 
 
 def encode(
-    call: int,
-    kind: bytes,
-    path: str,
-    second: str = "",
-    meta: Meta = NO_META,
-    extended: bytes = b"",
-    data: bytes = b"",
+    call: int, kind: bytes, path: str, second: str = "", meta: Meta = NO_META, extended: bytes = b"", data: bytes = b""
 ) -> bytes:
     """An entry as it is in a log."""
     names, second_name = path.encode(_ENCODING, _ERRORS), second.encode(_ENCODING, _ERRORS)

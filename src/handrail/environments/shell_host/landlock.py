@@ -14,6 +14,8 @@ import os
 import stat
 import struct
 
+from . import proc
+
 # Before 3 any file could be emptied, and before 4 nothing could be said about the network.
 OLDEST_ABI, OLDEST_NETWORK_ABI, OLDEST_SCOPE_ABI = 3, 4, 6
 
@@ -56,10 +58,9 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
             _allow(rules, place, _READ)
     for name in _DEVICES:
         _allow(rules, os.path.join("/dev", name), rights & (_OF_FILES | _READ_DIR))
-    for place in (
-        part for top in writable for part in _without(os.path.realpath(top), secret - {os.path.realpath(top)})
-    ):
-        _allow(rules, place, rights)
+    for top in map(os.path.realpath, writable):
+        for place in _without(top, secret - {top}):
+            _allow(rules, place, rights)
     # Root could otherwise still read the memory of other processes.
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -109,10 +110,8 @@ def _ruleset(files: int, network: int, scope: int) -> int:
 
 
 def _enforce(rules: int) -> None:
-    try:
+    with proc.closing(rules):
         _call(_RESTRICT_SELF, rules, 0)
-    finally:
-        os.close(rules)
 
 
 def _without(folder: str, hidden: set[str]) -> list[str]:
@@ -135,11 +134,9 @@ def _allow(rules: int, place: str, rights: int) -> None:
         fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # a missing path needs no rule
-    try:
+    with proc.closing(fd):
         rights &= -1 if stat.S_ISDIR(os.fstat(fd).st_mode) else _OF_FILES
         _call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
-    finally:
-        os.close(fd)
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -35,7 +35,8 @@ class Leftovers:
 
     def find(self, tree: dict[int, proc.Stat], shell: int, command: int) -> list[dict[str, Any]]:
         """Everything that was left running. What is new was left by `command`, which is 0 if one still runs."""
-        self._drop_dead(tree)
+        for pid in [pid for pid, left in self._known.items() if pid not in tree or tree[pid].start != left.start]:
+            del self._known[pid]
         new = self.strangers(tree, shell) if command else []
         for pid in new:
             if tree[pid].parent not in new:  # descendants are ended with their parent
@@ -88,10 +89,6 @@ class Leftovers:
             time.sleep(0.002)
             reap()
         return proc.stop_and_kill(find, reap, seconds=1)
-
-    def _drop_dead(self, tree: dict[int, proc.Stat]) -> None:
-        for pid in [pid for pid, left in self._known.items() if pid not in tree or tree[pid].start != left.start]:
-            del self._known[pid]
 
 
 def _name(pid: int, subshell: str) -> str:

@@ -139,9 +139,6 @@ def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None])
     os._exit(0)
 
 
-# Namespaces
-
-
 def _by_namespaces(policy: Packet, pids: bool) -> Packet:
     mounts.unshare(_namespaces(policy) | (mounts.NEW_PIDS if pids else 0))
     if not policy["network"]:
@@ -214,9 +211,8 @@ def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> N
 
 def _protect_folders(policy: Packet) -> None:
     hidden, read_only = {*_everywhere(policy["hidden"])}, {*_everywhere(policy["read_only"])}
-    opened = {
-        path: os.open(path, os.O_PATH) for path in (*policy["shown"], *policy["writable"]) if os.path.exists(path)
-    }
+    existing = filter(os.path.exists, (*policy["shown"], *policy["writable"]))
+    opened = {path: os.open(path, os.O_PATH) for path in existing}
     _protect(read_only, hidden, opened, next((place for place in sorted(hidden) if os.path.isdir(place)), None))
     for path in policy["writable"]:
         if path in opened and not any(path.startswith(place + "/") for place in hidden):
@@ -233,18 +229,13 @@ def _protect(read_only: set[str], hidden: set[str], opened: dict[str, int], stag
         if place not in hidden:
             mounts.make_read_only(place)
         elif os.path.isdir(place):
-            _hide(place, [path for path in opened if path.startswith(place + "/")], opened)
+            mounts.cover(place, writable=True)
+            for part in (path for path in opened if path.startswith(place + "/")):  # is shown again
+                os.makedirs(part, exist_ok=True)
+                mounts.bind(f"/proc/self/fd/{opened[part]}", part)
+            mounts.make_read_only(place)
         else:
             mounts.cover(place)
-
-
-def _hide(place: str, parts: list[str], opened: dict[str, int]) -> None:
-    """Cover a folder, and show parts of it again."""
-    mounts.cover(place, writable=True)
-    for part in parts:
-        os.makedirs(part, exist_ok=True)
-        mounts.bind(f"/proc/self/fd/{opened[part]}", part)
-    mounts.make_read_only(place)
 
 
 def _everywhere(places: list[str]) -> list[str]:
@@ -311,14 +302,9 @@ def _cover_disks() -> None:
         mounts.cover(path)
 
 
-# Landlock
-
-
 def _by_landlock(policy: Packet) -> Packet:
-    landlock.protect(
-        read_only=[place for place in policy["read_only"] if os.path.exists(place)],
-        hidden=[place for place in policy["hidden"] if os.path.exists(place)],
-    )
+    read_only, hidden = (list(filter(os.path.exists, policy[name])) for name in ("read_only", "hidden"))
+    landlock.protect(read_only=read_only, hidden=hidden)
     with contextlib.suppress(OSError):  # it has none to drop
         drop_capabilities()
     missing = ["sockets", "terminals", "renaming folders above", "modes and times of files"]
