@@ -94,10 +94,8 @@ class Calls:
     def undo(
         self, number: int, *, dry_run: bool = False, session: str | None = None, task: str | None = None, **how: Any
     ) -> JsonDict:
-        """Take a call back: see `call_effects.undo` (`only`, `force`). The undo is a call too, made in this session.
-
-        Raises CallNotFound.
-        """
+        """Take a call back: see `call_effects.undo` (`only`, `force`). The undo is a call too, made in this session. Raises
+        CallNotFound."""
         (record,), begun = self._refreshed([self.records.get(number)]), time.time()
         if record.is_pruned:
             return {**call_effects.refused(_NOT_KEPT), "call": number}

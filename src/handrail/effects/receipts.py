@@ -39,11 +39,9 @@ Seal = dict[str, Any]
 
 
 class Receipts:
-    """The chain in `database`. The key is in `folder`, which no agent's process can read.
-
-    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted. After
-    `tsa+`, the address is that of a timestamp authority, whose answers are kept in `folder`.
-    """
+    """The chain in `database`. The key is in `folder`, which no agent's process can read. `witness` is given each new seal: a
+    file, to which a line is appended, or an http address, to which it is posted. After `tsa+`, the address is that of a
+    timestamp authority, whose answers are kept in `folder`."""
 
     def __init__(self, database: Database, folder: Path, witness: str = "") -> None:
         self._database, self._folder, self._witness = database, folder, witness

@@ -77,10 +77,8 @@ class TaskKeys:
         return self.misplaced("\n".join(texts).encode(), server)
 
     async def put_in(self, head: Head, body: bytes | None, server: Server) -> tuple[Head, tuple[bytes, ...]]:
-        """The head with the values of this server's keys, and what to hide in the answer. `body` is needed for a signature alone.
-
-        Raises ToolFailed for a value that cannot be read, and BadMessage.
-        """
+        """The head with the values of this server's keys, and what to hide in the answer. `body` is needed for a signature
+        alone. Raises ToolFailed for a value that cannot be read, and BadMessage."""
         hidden: set[bytes] = set()
         for key in self._keys:
             if not key.is_for(*server[:2]):
@@ -204,10 +202,8 @@ def _read(name: str, source: str) -> str:
 
 
 def signed_again(head: Head, body: bytes | None, placeholder: str, value: str) -> Head:
-    """The head with a signature by `value`, if the one that it has is by `placeholder`; else the head as it is.
-
-    A body whose chunks are signed one by one is refused: those signatures would not fit. Raises BadMessage.
-    """
+    """The head with a signature by `value`, if the one that it has is by `placeholder`; else the head as it is. A body whose
+    chunks are signed one by one is refused: those signatures would not fit. Raises BadMessage."""
     given = "".join(head.values("authorization"))
     found = _AUTHORIZATION.fullmatch(given)
     if found is None:

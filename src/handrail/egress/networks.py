@@ -81,10 +81,8 @@ class Networks:
 
     def variables(self, task_id: str, *, asks: bool, is_far: bool = False) -> Mapping[str, str]:
         """What the task's commands get: the way out, the placeholders of keys, and whom to trust there. Raises ConfigError.
-
         `asks`: whether somebody is asked about hosts that are not listed. `is_far`: whether they run elsewhere, where `far_end`
-        has to be made first.
-        """
+        has to be made first."""
         known = self._networks.get(task_id)
         if known is not None and (known.proxy is None or (known.far_end is not None) != is_far):
             self.close_task(task_id)  # its commands ran somewhere else until now
@@ -124,11 +122,9 @@ class Networks:
         return found.questions.notes() if found is not None else []
 
     def decide(self, task_id: str, program: str, where: tuple[str, int], cancel: CancelToken, *, is_udp: bool) -> str:
-        """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied.
-
-        What is returned is where it is led instead: the task's own name server, or its proxy, where that puts a key in. Empty:
-        where it wants to.
-        """
+        """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied. What
+        is returned is where it is led instead: the task's own name server, or its proxy, where that puts a key in. Empty: where
+        it wants to."""
         found, (host, port) = self._networks.get(task_id), where
         if found is None or self._loop is None:
             raise Denied(f"{program} wants {host}, and its task is over")

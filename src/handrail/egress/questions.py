@@ -23,19 +23,16 @@ if TYPE_CHECKING:
     from ..settings.schema import Config
     from ..types import ToolContext
 
-_MAX_REFUSED = 50
-_MAX_SHOWN = 6
+_MAX_REFUSED, _MAX_SHOWN = 50, 6
 _HOW = "The user can allow a host: network.allow in config.yaml."
 _NOBODY = "no call runs that it could belong to, so nobody can be asked"
 
 
 class Questions:
-    """About the connections of one task. `begin` says which call runs; its approver is asked.
-
-    An answer holds for the host until the next call begins: a program that opens ten connections asks once. Longer answers are
-    the gate's grants. Everything but `begin` and `notes` runs in the proxy's loop. `is_far`: its commands run elsewhere, and the
-    proxy must not lead them to services of this machine.
-    """
+    """About the connections of one task. `begin` says which call runs; its approver is asked. An answer holds for the host
+    until the next call begins: a program that opens ten connections asks once. Longer answers are the gate's grants. Everything
+    but `begin` and `notes` runs in the proxy's loop. `is_far`: its commands run elsewhere, and the proxy must not lead them to
+    services of this machine."""
 
     def __init__(self, policy: HostPolicy, fixed: Mapping[str, str], *, is_far: bool = False) -> None:
         self.policy, self._is_far = policy, is_far

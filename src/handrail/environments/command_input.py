@@ -25,10 +25,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables without its secrets, by name or by value. `allowed` are secrets to include by name.
-
-    A marker is added that says whose shell it is, so that what runs there cannot answer for the user.
-    """
+    """This process's variables without its secrets, by name or by value. `allowed` are secrets to include by name. A marker is
+    added that says whose shell it is, so that what runs there cannot answer for the user."""
     return {**_clean(tuple(os.environ.items()), tuple(allowed)), MARKER: "1"}
 
 

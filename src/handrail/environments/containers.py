@@ -29,9 +29,7 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "
 NEEDS = (
     "A container needs bash 4.4 and Python 3.8: choose an image that has them, such as python:3.13, or add them to it"
 )
-ASK_SECONDS = 30.0
-LEAVE_SECONDS = 5.0
-_CHECK_SECONDS = 4.0
+ASK_SECONDS, LEAVE_SECONDS, _CHECK_SECONDS = 30.0, 5.0, 4.0
 _JOBS_ROOT = "/var/tmp/handrail"  # for persistent containers: /tmp may be emptied between uses
 # An engine's containers are those of one place, which these say.
 _PLACES = ("DOCKER_HOST", "APPTAINER_CONFIGDIR", "SINGULARITY_CONFIGDIR", "HOME")
@@ -113,11 +111,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings:
-    """`memory`, `cpus` and `pids` are limits; None means no limit. `cwd` is created if it is missing. A `persistent` container is
-    found again by the next environment of the same task. Words that are added to the engine's command and could break the
+    """`memory`, `cpus` and `pids` are limits; None means no limit. `cwd` is created if it is missing. A `persistent` container
+    is found again by the next environment of the same task. Words that are added to the engine's command and could break the
     isolation need `allow_unsafe`. A container in which nothing has run for `leave_after` seconds ends by itself, which is what
-    happens if the runtime is killed.
-    """
+    happens if the runtime is killed."""
 
     image: str
     memory: str | None = None

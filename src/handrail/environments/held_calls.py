@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "held_calls", "question"]
 
-_MAX_CALLS = 256
-_MAX_TOLD = 5
+_MAX_CALLS, _MAX_TOLD = 256, 5
 
 
 class Decision(Enum):

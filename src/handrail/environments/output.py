@@ -14,9 +14,7 @@ from ..base.safe_text import clean
 from .command_input import is_secret_name
 
 DEFAULT_HEAD_BYTES = DEFAULT_TAIL_BYTES = 64 << 10
-_CHUNK_BYTES = 64 << 10
-_RING_BYTES = 256 << 10
-_SAMPLE_BYTES = 8192
+_CHUNK_BYTES, _RING_BYTES, _SAMPLE_BYTES = 64 << 10, 256 << 10, 8192
 _FEWEST_BYTES = 256  # less is shown as it is
 _MAX_STRAY = 0.15  # a NUL-separated list has some, and a text in an old encoding
 _SHOWN_BYTES = 32
@@ -156,10 +154,8 @@ def describe(output: Output, *, max_chars: int = 20_000) -> str:
 
 
 def _text_lines(data: bytes) -> list[bytes]:
-    """The lines that are text, and for those between them how much was left out. Empty when none is text.
-
-    Text that touches the others without a line break, as of `printf 'key: '; cat key.bin`, counts too.
-    """
+    """The lines that are text, and for those between them how much was left out. Empty when none is text. Text that touches the
+    others without a line break, as of `printf 'key: '; cat key.bin`, counts too."""
     lines = data.split(b"\n")
     found: list[bytes] = []
     has_text = False

@@ -170,10 +170,8 @@ class Roots:
         self.allowed = tuple(os.path.realpath(os.path.expanduser(root)) for root in roots)
 
     def resolve(self, path: str) -> ResolvedPath:
-        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path.
-
-        A path that was resolved before is left as it is.
-        """
+        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path. A path that
+        was resolved before is left as it is."""
         if isinstance(path, ResolvedPath):
             self.check_inside(path, path)
             return path

@@ -75,11 +75,8 @@ async def ask(
     headers: dict[str, str] | None = None,
     **content: Any,
 ) -> Reply:
-    """The server's answer. `content` is what httpx takes: json, content, files, data, params.
-
-    Raises ToolFailed when there is no answer (NotReached if nothing was sent), or one that is too
-    long. No message has the address: it may hold a key.
-    """
+    """The server's answer. `content` is what httpx takes: json, content, files, data, params. Raises ToolFailed when there is
+    no answer (NotReached if nothing was sent), or one that is too long. No message has the address: it may hold a key."""
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address of every request

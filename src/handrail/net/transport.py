@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 class GuardedTransport(httpx.AsyncBaseTransport):
     """Asks the guard about every request, also after a redirect, and sends it to the address that the guard returned.
-
-    Connections are not reused: two names at one address must not share one.
-    """
+    Connections are not reused: two names at one address must not share one."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

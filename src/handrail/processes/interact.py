@@ -19,12 +19,10 @@ from ..errors import InvalidArguments
 from ..types import CancelToken
 from .tracked import State, Status, TrackedProcess
 
-_POLL_SECONDS = 0.02
-_SLICE_SECONDS = 0.25
+_POLL_SECONDS, _SLICE_SECONDS = 0.02, 0.25
 # An editor reads its terminal for a moment before it continues or ends, and a program that reads a pipe may do other work at the
 # same time: only if the reading lasts does a program wait for input.
-_STEADY_SECONDS = 0.2
-_STEADY_ON_A_PIPE_SECONDS = 2.0
+_STEADY_SECONDS, _STEADY_ON_A_PIPE_SECONDS = 0.2, 2.0
 _TYPED_KEPT = 10_000
 _KEYS_ON_A_PIPE = {"ENTER": "\n", "TAB": "\t", "SPACE": " "}
 _PLAIN = {"ENTER": "\r", "TAB": "\t", "ESC": "\x1b", "SPACE": " ", "BACKSPACE": "\x7f"}

@@ -28,8 +28,7 @@ DEFAULT_SIZE = (24, 80)  # rows and columns
 _COMMAND_KEPT = 4000
 _NOTICE_BYTES = 2000
 _NOTICE_LINES = 20
-_MAX_NOTICES = 200
-_MAX_NAMED = 10
+_MAX_NOTICES, _MAX_NAMED = 200, 10
 
 
 class TooManyProcesses(ToolError):
@@ -37,10 +36,8 @@ class TooManyProcesses(ToolError):
 
 
 class Wanted(NamedTuple):
-    """How to start a process besides its command, and which notices are wanted.
-
-    `size` is that of its terminal, in rows and columns; None: it gets no terminal.
-    """
+    """How to start a process besides its command, and which notices are wanted. `size` is that of its terminal, in rows and
+    columns; None: it gets no terminal."""
 
     cwd: str | None = None
     env: Mapping[str, str] | None = None
@@ -67,10 +64,8 @@ class ProcessTable:
         self._watcher = Watcher(self._poll)
 
     def start(self, command: str, *, task_id: str | None, session_id: str | None, wanted: Wanted) -> TrackedProcess:
-        """Start one in the task's environment. Raises TooManyProcesses before anything happens.
-
-        It survives this runtime wherever it can: a server that ends with the program that started it is a surprise.
-        """
+        """Start one in the task's environment. Raises TooManyProcesses before anything happens. It survives this runtime
+        wherever it can: a server that ends with the program that started it is a surprise."""
         if wanted.watch_patterns:
             LineMatcher(wanted.watch_patterns)  # raises InvalidArguments for what cannot be watched for
         self._check_room(task_id or DEFAULT_TASK)
@@ -242,11 +237,9 @@ class ProcessTable:
                 environment.close()
 
     def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
-        """The notices since the last call, each returned once: of this runtime's processes, or of one task's.
-
-        With a task, also those of processes whose runtime has exited, which this one takes over from now on. Finding those
-        reads files; `take_over=False` does not.
-        """
+        """The notices since the last call, each returned once: of this runtime's processes, or of one task's. With a task, also
+        those of processes whose runtime has exited, which this one takes over from now on. Finding those reads files;
+        `take_over=False` does not."""
         if task_id is not None and take_over:
             self._take_over(task_id)
         with self._lock:

@@ -29,8 +29,7 @@ _RENDERED_BYTES = 64 << 10  # more than any screen needs; rendering is slow
 _SEARCHED_BYTES = 1 << 20
 _CONTROL = re.compile(rb"[\x1b\n]")
 _MAX_BYTES = 64 << 20  # more than any log keeps
-_PAGE_CHARS = 40_000
-_LINE_CHARS = 2_000
+_PAGE_CHARS, _LINE_CHARS = 40_000, 2_000
 _MATCH_SECONDS = 2.0
 
 
@@ -61,10 +60,8 @@ class Status(NamedTuple):
 
 
 class TrackedProcess:
-    """`find` returns the process in its environment (None: not known there); `save` stores a changed record.
-
-    `mask` hides secrets, and `change` lets plugins edit: both apply to output that is shown.
-    """
+    """`find` returns the process in its environment (None: not known there); `save` stores a changed record. `mask` hides
+    secrets, and `change` lets plugins edit: both apply to output that is shown."""
 
     def __init__(
         self,

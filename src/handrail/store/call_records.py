@@ -19,13 +19,11 @@ _NUMBER = struct.Struct("<Q")
 
 
 class CallRecord(NamedTuple):
-    """One call. Times are seconds since 1970; `ended` is None as long as something of it runs.
-
-    `coverage` says what of it was watched: "full", "file tools only" or "none", and `reason` why not all. `folder` is where it
-    was made: the working directory of its command, or for another machine's that of the program that made it here. `undoes` is
-    the call that this one takes back, `undone_by` the one that took this back; 0 means none. `outcome` is empty, or what is to
-    be told of a call that was interrupted; `is_told` says that its session knows. `left_running` are command lines.
-    """
+    """One call. Times are seconds since 1970; `ended` is None as long as something of it runs. `coverage` says what of it was
+    watched: "full", "file tools only" or "none", and `reason` why not all. `folder` is where it was made: the working directory
+    of its command, or for another machine's that of the program that made it here. `undoes` is the call that this one takes
+    back, `undone_by` the one that took this back; 0 means none. `outcome` is empty, or what is to be told of a call that was
+    interrupted; `is_told` says that its session knows. `left_running` are command lines."""
 
     number: int
     session: str | None

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 # A writer locks the file for less than a millisecond; a stopped one must not block the others for good.
-_BUSY_SECONDS = 10.0
-_POLL_SECONDS = 0.005
+_BUSY_SECONDS, _POLL_SECONDS = 10.0, 0.005
 _MIN_FREE_BYTES = 1 << 16
 # A larger store is not copied for an agent's process, which then has an empty one.
 _MAX_COPY_BYTES = 64 << 20

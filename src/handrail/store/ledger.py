@@ -99,10 +99,8 @@ class SqlLedger(ABC):
         return {(row[0], row[1]) for row in rows}
 
     def give_back(self, worker: str, why: str, attempts: int) -> int:
-        """Let others have what a lost worker had; a task that has cost `attempts` workers fails. 0 attempts: none does.
-
-        An empty name means all workers.
-        """
+        """Let others have what a lost worker had; a task that has cost `attempts` workers fails. 0 attempts: none does. An
+        empty name means all workers."""
         with self.transaction() as connection:
             query = "SELECT id, attempt, failures FROM tasks WHERE state = 'running' AND (? = '' OR worker = ?)"
             rows = connection.execute(query, (worker, worker)).fetchall()
@@ -240,10 +238,8 @@ def _ended(connection: Connection, task: str, state: str, result: JsonDict) -> N
 
 
 class PostgresLedger(SqlLedger):
-    """In PostgreSQL, each batch in a schema of its own: for a driver whose machine may be lost. `url` as libpq takes it.
-
-    Raises StoreError; a connection that broke is made again by the next use.
-    """
+    """In PostgreSQL, each batch in a schema of its own: for a driver whose machine may be lost. `url` as libpq takes it. Raises
+    StoreError; a connection that broke is made again by the next use."""
 
     def __init__(self, url: str, run: str) -> None:
         self._psycopg = extra_module("psycopg", "postgres", "a ledger in PostgreSQL", StoreError)

@@ -44,13 +44,11 @@ _LIST = ("instance", "list", "--json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApptainerSettings(ContainerSettings):
-    """How the instance is made.
-
-    `image` is a file, a sandbox folder, or a URI such as `docker://python:3.13`. `overlay` is a folder that keeps what commands
-    write; without one it is in memory, and a system's administrator says how much that may be. If the system cannot enforce a
-    limit, nothing is started. `network` is `host` or `none`. Without `cwd` the shell starts in the home folder. A `persistent`
-    instance keeps its files and what was started to survive. `start_arguments` are added to `instance start`.
-    """
+    """How the instance is made. `image` is a file, a sandbox folder, or a URI such as `docker://python:3.13`. `overlay` is a
+    folder that keeps what commands write; without one it is in memory, and a system's administrator says how much that may be.
+    If the system cannot enforce a limit, nothing is started. `network` is `host` or `none`. Without `cwd` the shell starts in
+    the home folder. A `persistent` instance keeps its files and what was started to survive. `start_arguments` are added to
+    `instance start`."""
 
     image: str = DEFAULT_IMAGE
     program: str | None = None

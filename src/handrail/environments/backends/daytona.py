@@ -28,8 +28,7 @@ else:
 
 _HOUR = 3600
 _MAX_BYTES = 1 << 16  # in one message
-_CREATE_SECONDS = 300
-_END_SECONDS = 5.0
+_CREATE_SECONDS, _END_SECONDS = 300, 5.0
 _SIGNS = ("DAYTONA_API_KEY", "DAYTONA_JWT_TOKEN")
 # Daytona counts idle time in minutes, and does not count what goes over a terminal.
 _ACTIVITY_SECONDS = 25.0

@@ -26,18 +26,14 @@ log = logging.getLogger(__name__)
 
 DEFAULT_IMAGE = "python:3.13"
 
-_START_SECONDS = 120.0
-_PULL_SECONDS = 1800.0
+_START_SECONDS, _PULL_SECONDS = 120.0, 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockerSettings(ContainerSettings):
-    """How the container is made.
-
-    `tmp_size` is a limit like the others. `network` is `default` (the engine's own), `none`, `bridge`, `host`, or a network's
-    name. Without `cwd` the shell starts in the image's own folder. A `persistent` container is stopped when it is closed; any
-    other is removed. `run_arguments` are added to `run`.
-    """
+    """How the container is made. `tmp_size` is a limit like the others. `network` is `default` (the engine's own), `none`,
+    `bridge`, `host`, or a network's name. Without `cwd` the shell starts in the image's own folder. A `persistent` container is
+    stopped when it is closed; any other is removed. `run_arguments` are added to `run`."""
 
     image: str = DEFAULT_IMAGE
     engine: str = "docker"

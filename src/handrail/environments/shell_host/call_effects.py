@@ -22,8 +22,7 @@ from .journal_undo import Undo, select, without
 __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
-MAX_PATHS = 1_000
-MAX_DIFFS = 50
+MAX_PATHS, MAX_DIFFS = 1_000, 50
 MAX_DIFF_BYTES = 256 << 10
 MAX_DIFF_LINES = 200
 
@@ -31,11 +30,9 @@ MAX_DIFF_LINES = 200
 def describe(
     journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0, journal: Journal | None = None
 ) -> Answer:
-    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved.
-
-    `since` is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only
-    what was added is read now.
-    """
+    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved. `since`
+    is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only what was
+    added is read now."""
     journal = journal or Journal(journal_folder)
     try:
         journal.refresh(since)
@@ -83,11 +80,9 @@ def undo(
     since: float = 0.0,
 ) -> Answer:
     """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
-
     `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
     and then nothing is done, unless `force` is given: what is there now is kept beside it. `digest` is that of the call when it
-    had ended: entries that somebody has changed since are not trusted. `since` is as for `describe`.
-    """
+    had ended: entries that somebody has changed since are not trusted. `since` is as for `describe`."""
     with locked(journal_folder):
         journal = Journal(journal_folder)
         try:

@@ -268,11 +268,9 @@ def waits_for_input(ours: int, root: int) -> bool:
 
 
 def reader(ours: int, root: int) -> tuple[str, bool]:
-    """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password.
-
-    It is the foreground process that waits for input or, if that is unclear, the first of the foreground group. A line editor,
-    such as a shell's, switches the echo off too, but it also reads single keys.
-    """
+    """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password. It is the
+    foreground process that waits for input or, if that is unclear, the first of the foreground group. A line editor, such as a
+    shell's, switches the echo off too, but it also reads single keys."""
     try:
         flags, group = termios.tcgetattr(ours)[3], os.tcgetpgrp(ours)
         ahead = [pid for pid, stat in proc.tree(root).items() if stat.group == group]

@@ -24,8 +24,7 @@ SEGMENT_BYTES = 16 << 20
 _START_BYTES, _END_BYTES = 8192, 128
 _HEAD_BYTES = 20
 _STATUS = "status"
-_ANSWER_SECONDS = 5.0
-_KILL_SECONDS = 2.0
+_ANSWER_SECONDS, _KILL_SECONDS = 5.0, 2.0
 
 
 def default_folder() -> str:
@@ -56,9 +55,7 @@ def private_folder(folder: str) -> str:
 
 def poll(folder: str) -> Packet:
     """Its status, with `state`: running, ended, or lost (its job supervisor was killed, or the machine rebooted).
-
-    `is_supervised` is true until everything that it started has ended too.
-    """
+    `is_supervised` is true until everything that it started has ended too."""
     status = read_status(folder)
     is_supervised = status.get("boot") == proc.boot_id() and _lives(status, "minder")
     if status.get("code") is None and is_supervised:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .deletion_limit import DeletionLimit
 
 STASH = ".handrail-undo"
-MAX_INLINE_BYTES = 64 << 10
-MAX_COPY_BYTES = 1 << 30
+MAX_INLINE_BYTES, MAX_COPY_BYTES = 64 << 10, 1 << 30
 _MAX_CALLS = 16
 _FICLONE = 0x40049409
 # What is known of a path in a call, so that it needs no further entry.
@@ -32,10 +31,8 @@ _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marke
 
 class Stash:
     """Where the files are kept that a call deletes or replaces: on their own file system, so that keeping one is a hard link.
-
     That of the journal's own file system lies in the journal. On another it lies in the topmost folder there that this user may
-    write to, in a folder that only this user can enter, and that git ignores. `writer` makes names unique among processes.
-    """
+    write to, in a folder that only this user can enter, and that git ignores. `writer` makes names unique among processes."""
 
     def __init__(self, journal: str, writer: str) -> None:
         self._journal, self._writer = os.path.realpath(journal), writer

@@ -29,10 +29,8 @@ class Conflict(NamedTuple):
 def conflicts(
     journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
 ) -> list[Conflict]:
-    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among them.
-
-    New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes.
-    """
+    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among
+    them. New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes."""
     end = journal.end(call)
     if end is None:
         return []

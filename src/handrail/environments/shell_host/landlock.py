@@ -44,11 +44,9 @@ def abi() -> int:
 
 
 def restrict(*, writable: list[str], readable: list[str], hidden: list[str], network: bool) -> None:
-    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next.
-
-    `readable` lies in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made
-    directly in a writable folder above a hidden one.
-    """
+    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next. `readable` lies
+    in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made directly in a
+    writable folder above a hidden one."""
     rights = _rights()
     rules = _ruleset(rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     _allow(rules, "/", _READ_DIR)
@@ -69,11 +67,9 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
 
 
 def protect(*, read_only: list[str], hidden: list[str]) -> None:
-    """Leave this process and its descendants everything but writing to some places, and reading others.
-
-    The price: no new name can be made directly in a folder above one of these places, because a rule covers everything below a
-    folder, and none can take something out again. Names of hidden files can be listed.
-    """
+    """Leave this process and its descendants everything but writing to some places, and reading others. The price: no new name
+    can be made directly in a folder above one of these places, because a rule covers everything below a folder, and none can
+    take something out again. Names of hidden files can be listed."""
     if abi() < OLDEST_ABI:
         raise OSError(errno.ENOSYS, "Landlock is missing or too old")
     secret = {os.path.realpath(place) for place in hidden}
@@ -90,10 +86,8 @@ def protect(*, read_only: list[str], hidden: list[str]) -> None:
 
 
 def keep_signals_inside(*, holds_connects: bool) -> None:
-    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN.
-
-    With `holds_connects` only a process outside can connect their TCP sockets.
-    """
+    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN. With
+    `holds_connects` only a process outside can connect their TCP sockets."""
     if abi() < OLDEST_SCOPE_ABI:
         raise OSError(errno.ENOSYS, "this kernel's Landlock cannot restrict signals")
     _enforce(_ruleset(0, _CONNECT_TCP if holds_connects else 0, _SIGNALS_AND_ABSTRACT_SOCKETS))

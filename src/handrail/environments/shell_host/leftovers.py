@@ -10,8 +10,7 @@ from typing import Any, Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no
 from . import proc
 
 _MAX_LISTED = 200
-_TERM_SECONDS = 0.05
-_EXEC_SECONDS = 0.005
+_TERM_SECONDS, _EXEC_SECONDS = 0.05, 0.005
 
 
 class Leftover(NamedTuple):

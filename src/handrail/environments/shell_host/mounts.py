@@ -120,11 +120,9 @@ def isolate(overlays: list[tuple[str, str, str]], private: list[str]) -> None:
 
 
 def pin(folders: list[str], stage: str) -> None:
-    """Nobody in this mount namespace can rename or remove these directories, which otherwise stay as they are.
-
-    The kernel refuses that for every directory that something is mounted on, whichever way leads to it. So each is bound to
-    `stage`, and something is mounted on it there. `stage` is a folder that is covered afterwards.
-    """
+    """Nobody in this mount namespace can rename or remove these directories, which otherwise stay as they are. The kernel
+    refuses that for every directory that something is mounted on, whichever way leads to it. So each is bound to `stage`, and
+    something is mounted on it there. `stage` is a folder that is covered afterwards."""
     for folder in folders:
         try:
             mount(folder, stage, None, _BIND)

@@ -53,11 +53,9 @@ _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
 
 
 def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
-    """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`.
-
-    If anything can protect it, this returns in a fork of this process, with a descriptor `alive` that it closes at its end. In
-    this process `stay_outside` gets the other end of that.
-    """
+    """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`. If anything can
+    protect it, this returns in a fork of this process, with a descriptor `alive` that it closes at its end. In this process
+    `stay_outside` gets the other end of that."""
     why = ""
     for pids in (True, False) if policy["pids"] else (False,):
         answer = _attempt(lambda pids=pids: _by_namespaces(policy, pids), stay_outside)  # type: ignore[misc]
@@ -341,10 +339,8 @@ def clone_number() -> int:
 
 
 def drop_capabilities(*, all_of_root: bool = False, also: Iterable[int] = ()) -> None:
-    """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all.
-
-    It must not have more than they: bash could not open this process's descriptors then.
-    """
+    """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all. It must not
+    have more than they: bash could not open this process's descriptors then."""
     is_root = os.geteuid() == 0 and not all_of_root
     dropped = frozenset((*_DROPPED_BY_ROOT, *also) if is_root else _ALL)
     for number in dropped:
@@ -360,10 +356,8 @@ def drop_capabilities(*, all_of_root: bool = False, also: Iterable[int] = ()) ->
 
 
 def forbid_mount_namespaces() -> None:
-    """In a mount namespace of its own a program could take away what keeps directories from being renamed.
-
-    User namespaces without one, as browsers use them for their sandbox, stay possible. Needs CAP_SYS_ADMIN.
-    """
+    """In a mount namespace of its own a program could take away what keeps directories from being renamed. User namespaces
+    without one, as browsers use them for their sandbox, stay possible. Needs CAP_SYS_ADMIN."""
     calls = _CALLS.get(os.uname().machine)
     if calls is None:
         raise OSError(errno.ENOSYS, f"there is no system call filter for {os.uname().machine}")

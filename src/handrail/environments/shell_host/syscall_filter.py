@@ -144,11 +144,9 @@ class Watch(NamedTuple):
 
 
 def install_and_send(watch: Watch) -> None:
-    """Put this process, and all that it starts, under the filter, and send the listening descriptor.
-
-    A filter holds for the thread that installs it. Another thread, which ends at exec, can still send: so no system call has to
-    be exempted, and the receiver need not take the descriptor out of this process, which some containers forbid.
-    """
+    """Put this process, and all that it starts, under the filter, and send the listening descriptor. A filter holds for the
+    thread that installs it. Another thread, which ends at exec, can still send: so no system call has to be exempted, and the
+    receiver need not take the descriptor out of this process, which some containers forbid."""
     listener: list[int] = []
     is_installed = threading.Event()
 

@@ -18,10 +18,8 @@ from ..shell_host.wire import Packet
 from . import bundle
 from .sandbox import Sandbox
 
-END_SECONDS = 10.0
-_LOCK_SECONDS = 1.0
-READ_BYTES = 1 << 17
-_ERROR_BYTES = 2000
+END_SECONDS, _LOCK_SECONDS = 10.0, 1.0
+READ_BYTES, _ERROR_BYTES = 1 << 17, 2000
 
 
 class Channel(Protocol):

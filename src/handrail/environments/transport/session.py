@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "Transport"]
 
-START_SECONDS = 60.0
-ANSWER_SECONDS = 60.0
-OVERDUE_SECONDS = 15.0
+START_SECONDS, ANSWER_SECONDS, OVERDUE_SECONDS = 60.0, 60.0, 15.0
 _MAX_NOISE_BYTES = 1 << 20
 _KEEP_ALIVES_PER_TIMEOUT = 8
 
@@ -74,11 +72,9 @@ class Session:
         way_out: Callable[[Transport], Tunnel] | None = None,
     ) -> None:
         """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`.
-
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
         those that write outside of the work tree do, and with `asked_mounts` those that write below these. `way_out` opens the
-        tunnel to a proxy that commands are told of.
-        """
+        tunnel to a proxy that commands are told of."""
         self.state = state
         self._on_held = on_held
         effects = {**effects, "asks": True} if effects is not None and on_held is not None else effects

@@ -20,9 +20,7 @@ OPEN_SECONDS = 60.0
 # An SDK retries; what has not got through by then is lost.
 WRITE_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
-_WINDOW_BYTES = 8 << 20
-_MAX_UNSENT_BYTES = 2 << 20
-_SHOWN_BYTES = 500
+_WINDOW_BYTES, _MAX_UNSENT_BYTES, _SHOWN_BYTES = 8 << 20, 2 << 20, 500
 _NO_PYTHON = ("not found", "No such file", "code 127")
 _MARGIN_SECONDS = 5.0
 
