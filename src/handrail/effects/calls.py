@@ -1,7 +1,5 @@
 """The calls of a state folder: list them, show what they changed, take them back and bring them back."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging
@@ -10,25 +8,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..environments.backend_table import EnvironmentSettings
+from ..environments.base import Environment
 from ..environments.protection import JOBS_FOLDER
 from ..environments.shell_host import call_effects, jobs, journal_undo
 from ..environments.shell_host.journal_log import Journal
+from ..environments.tasks import TaskEnvironments
 from ..errors import HandrailError, ToolFailed
+from ..settings.schema import Config
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords
+from ..types import JsonDict
 from . import trial
 from .open_call import FULL, Ended
 from .receipts import Receipts
 from .receipts import digest as digest_of
 from .recorder import BEGUN_FOLDER, Recorder, left_behind
-
-if TYPE_CHECKING:
-    from ..environments.base import Environment
-    from ..environments.tasks import TaskEnvironments
-    from ..settings.schema import Config
-    from ..types import JsonDict
 
 log = logging.getLogger(__name__)
 
@@ -245,7 +241,6 @@ class Calls:
         return record
 
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
-        """What the call has changed."""
         with self._reading if record.environment == LOCAL else contextlib.nullcontext():
             journal = {"journal": self._journal} if record.environment == LOCAL else {}
             return self._ask(record, "describe", environment, **journal)
@@ -295,5 +290,4 @@ def as_json(record: CallRecord, keep_days: float) -> JsonDict:
 
 
 def folder_here() -> str:
-    """The folder that you are in, as records name it."""
     return os.path.realpath(os.getcwd())

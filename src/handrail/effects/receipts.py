@@ -129,9 +129,8 @@ class Receipts:
                 line = json.dumps({"seal": digest(seal["body"]), "response": answer})
                 _append(self._folder / _TIMESTAMPS, line)
             elif self._witness.startswith(("http://", "https://")):
-                request = urllib.request.Request(
-                    self._witness, json.dumps(seal).encode(), {"Content-Type": "application/json"}
-                )
+                body, kind = json.dumps(seal).encode(), {"Content-Type": "application/json"}
+                request = urllib.request.Request(self._witness, body, kind)
                 urllib.request.urlopen(request, timeout=_WITNESS_SECONDS).close()
             elif self._witness:
                 _append(Path(self._witness).expanduser(), json.dumps(seal))

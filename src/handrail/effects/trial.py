@@ -242,9 +242,8 @@ def _changes(folder: str, tree: str, *, is_new: bool = False) -> Iterator[Change
             yield from () if is_new else _lost(path)
             continue
         is_folder = stat.S_ISDIR(new.st_mode)
-        if old is not None and (
-            stat.S_ISDIR(old.st_mode) != is_folder or (is_folder and _OPAQUE in os.listxattr(entry.path))
-        ):
+        is_opaque = is_folder and old is not None and _OPAQUE in os.listxattr(entry.path)
+        if old is not None and (is_opaque or stat.S_ISDIR(old.st_mode) != is_folder):
             yield from _lost(path)
             old = None
         if old is None:

@@ -1,7 +1,5 @@
 """The keys of one task: placeholders for its commands, and the values in the requests to the hosts that may have them."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -51,7 +49,7 @@ class Key(NamedTuple):
 class TaskKeys:
     """Made per task, each with placeholders of its own. Raises ConfigError for a secret that cannot be used."""
 
-    def __init__(self, configured: Mapping[str, SecretConfig], values: SecretValues) -> None:
+    def __init__(self, configured: Mapping[str, SecretConfig], values: "SecretValues") -> None:
         self._values = values
         self._keys = [_key(name, each) for name, each in configured.items()]
 

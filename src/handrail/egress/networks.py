@@ -1,7 +1,5 @@
 """The network of each task: its proxy, name server and keys, and the variables by which its commands find them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress
@@ -13,21 +11,19 @@ import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.own_process import has_exited, runtime_id
 from ..config.paths import cache_dir
 from ..errors import Denied, HandrailError, ToolFailed
 from ..net.url_guard import plain_host
+from ..settings.schema import Config
+from ..types import CancelToken, ToolContext
 from .certificates import Authority, java_store
 from .keys import SecretValues, TaskKeys
 from .policy import HostPolicy
 from .proxy import Proxy, program_of
 from .questions import Questions
-
-if TYPE_CHECKING:
-    from ..settings.schema import Config
-    from ..types import CancelToken, ToolContext
 
 _PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _HERE = "localhost,127.0.0.1,::1"
@@ -58,7 +54,7 @@ class _Network(NamedTuple):
     """Without secrets and a policy that was asked for there is no proxy, no variables and no bundle of certificates."""
 
     questions: Questions
-    names: NameServer
+    names: "NameServer"
     name_place: str
     proxy: Proxy | None = None
     proxy_place: str = ""
@@ -71,9 +67,7 @@ class Networks:
     """By task. A thread of its own serves all of them."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._values = SecretValues(config.secrets)
-        self._lock = threading.Lock()
+        self._config, self._values, self._lock = config, SecretValues(config.secrets), threading.Lock()
         self._networks: dict[str, _Network] = {}
         self._contexts: dict[str, ToolContext] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -203,9 +197,8 @@ class Networks:
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
         # A JVM asks no variable where its proxy is. What it has there is found in its environment.
         place = ("Host=127.0.0.1", f"Port={url.rpartition(':')[2]}")
-        java = " ".join(
-            [os.environ.get("JAVA_TOOL_OPTIONS", ""), *(f"-D{s}.proxy{p}" for s in ("http", "https") for p in place)]
-        )
+        options = (f"-D{scheme}.proxy{each}" for scheme in ("http", "https") for each in place)
+        java = " ".join([os.environ.get("JAVA_TOOL_OPTIONS", ""), *options])
         if authority is not None:
             if far_end is None:
                 self._write(bundle, authority.bundle())

@@ -5,23 +5,17 @@ ask about other hosts where `network.contain` is "on"; in "auto" they do not, be
 as those of commands do not. An MCP server is connected to before a call asks for it: with "on" its host has to be listed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from ..errors import Denied, InvalidArguments
 from ..net.url_guard import Guard, addresses_of, literal_address, plain_host, target_of, with_port
 from ..protocols import Action, ActionKind
+from ..settings.schema import Config
+from ..types import ToolContext
 from .policy import HostPolicy, HostRuling, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..settings.schema import Config
-    from ..types import ToolContext
 
 _MAX_REFUSED, _MAX_SHOWN = 50, 6
 _HOW = "The user can allow a host: network.allow in config.yaml."

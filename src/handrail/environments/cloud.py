@@ -5,8 +5,6 @@ or it is idle, and everything in it ends after a while without a keep-alive from
 `prune` ends what one has left immediately.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib
@@ -17,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from ..base.own_process import has_exited, runtime_id
 from ..errors import ConfigError, ToolError
@@ -27,12 +25,10 @@ from .base import ProcessState
 from .errors import EnvironmentStartError, LoginRefused
 from .live_environment import LiveEnvironment
 from .transport import bundle
+from .transport.channel import Channel
 from .transport.link import Fatal, Link, Lost
 from .transport.session import Session
 from .transport.stream import SdkLoop, Stream, StreamChannel, sdk_loops
-
-if TYPE_CHECKING:
-    from .transport.channel import Channel
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -186,7 +182,6 @@ class CloudEnvironment(LiveEnvironment):
         return StreamChannel(stream, loop, where=f"the sandbox {cloud.id_of(self._sandbox)}", client_timeout=timeout)
 
     def _opened(self) -> tuple[SdkLoop, Cloud]:
-        """The SDK and its loop."""
         if self._sdk is None:
             try:
                 importlib.import_module(self.package)
@@ -264,7 +259,6 @@ class CloudEnvironment(LiveEnvironment):
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn an SDK's errors into ours."""
         try:
             yield
         except (ToolError, ConfigError, Fatal, Lost):

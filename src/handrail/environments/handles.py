@@ -1,27 +1,22 @@
 """Handles of an environment's background processes, the same for this machine and others, and of files elsewhere."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import FileTooLarge, ToolError, ToolFailed
 from ..files.failures import os_failure, shown, size_text
 from ..files.local import DEFAULT_MAX_BYTES, Roots, check_path
 from ..protocols import FileEntry, FileStat
+from ..types import CancelToken
 from .base import LeftRunning, LogPiece, ProcessState, ProcessStatus
 from .errors import InputRefused, NoSuchProcess
+from .shell_host.wire import Packet
 
-if TYPE_CHECKING:
-    from ..types import CancelToken
-    from .shell_host.wire import Packet
-
-    Call = Callable[..., tuple[Packet, bytes]]
+Call = Callable[..., tuple[Packet, bytes]]
 
 _FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
@@ -230,7 +225,6 @@ class RemoteFiles:
                 raise
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, mode: int | None = None, call: int = 0) -> FileStat:
-        """The same for a file of any size."""
         resolved = self.resolve(path)
         temporary = self._ask("write", path, "begin_write", path=resolved, mode=mode, call=call)[0]["temporary"]
         try:

@@ -225,8 +225,7 @@ class MaskedStream:
     """The same for a text in pieces: as much is held back as could be the start of a value."""
 
     def __init__(self, masker: Masker) -> None:
-        self._masker = masker
-        self._held = ""
+        self._masker, self._held = masker, ""
 
     def feed(self, text: str) -> str:
         if self._masker.longest == 0:

@@ -56,8 +56,8 @@ _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
 _LAUNCH = f"""
 import sys
 sys.path.append({os.path.dirname(__file__)!r})
-from shell_host import launcher
-launcher.main(sys.argv[1:])
+from shell_host import protection
+protection.launch(sys.argv[1:])
 """
 
 
@@ -77,7 +77,6 @@ class Protection:
     overlays: tuple[tuple[str, str, str], ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
-        """For shells that start in `cwd`."""
         config, state, cache = own_folders(self.home)
         differs = (state, cache, *_work_tree(cwd, config), *_runtime_folders(), os.path.expanduser("~"))
         lately = int(time.monotonic() / _FRESH_SECONDS)
@@ -167,7 +166,6 @@ def _lately(protection: Protection, config: str, cache: str, _: int) -> tuple[li
 
 
 def check_allowed(names: Collection[str]) -> None:
-    """Raise InvalidArguments for a socket that is not known."""
     for name in names:
         if name not in sockets():
             raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(sockets())}")
@@ -216,7 +214,6 @@ def examine(config: Config) -> Enforcement:
 
 
 def _network(report: Packet, protection: Protection, config: Config) -> str:
-    """What becomes of connections that commands make."""
     contain, can_hold = config.network.contain, report.get("can_hold")
     if protection.profile is Profile.SEALED:
         return "commands have no network"

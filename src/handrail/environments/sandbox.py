@@ -199,7 +199,9 @@ def runs_elsewhere(tree: str) -> list[str]:
         with contextlib.suppress(OSError):
             os.mkdir(os.path.join(repository, "hooks"))
         found += [os.path.join(repository, name) for name in _OF_GIT]
-        found += _configured_hooks(repository, tree)
+        named = _HOOKS_PATH.findall(_beginning(os.path.join(repository, "config"), 1 << 20))
+        hooks = (os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named)
+        found += [path for path in hooks if path.startswith(tree.rstrip("/") + "/")]
     return [path for path in found if os.path.exists(path) and not os.path.islink(path)]
 
 
@@ -223,23 +225,17 @@ def _repositories(pointer: str, tree: str) -> Iterator[str]:
 def _leads_to(pointer: str) -> str | None:
     if os.path.isdir(pointer):
         return pointer
-    try:
-        with open(pointer, encoding="utf-8", errors="replace") as file:
-            word, _, path = file.read(4096).partition(":")
-    except OSError:
-        return None
+    word, _, path = _beginning(pointer, 4096).partition(":")
     return os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else None
 
 
-def _configured_hooks(repository: str, tree: str) -> list[str]:
-    """Hooks that lie elsewhere in the work tree."""
+def _beginning(path: str, size: int) -> str:
+    """Of a file; nothing if it cannot be read."""
     try:
-        with open(os.path.join(repository, "config"), encoding="utf-8", errors="replace") as file:
-            named = _HOOKS_PATH.findall(file.read(1 << 20))
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(size)
     except OSError:
-        return []
-    paths = [os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named]
-    return [path for path in paths if path.startswith(tree.rstrip("/") + "/")]
+        return ""
 
 
 def open_sockets(outside_of: Collection[str]) -> list[str]:

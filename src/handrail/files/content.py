@@ -1,19 +1,14 @@
 """Load a file as it is now, to show or change it."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..errors import FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
-from ..protocols import Files
+from ..protocols import Files, FileStat
 from .failures import binary_kind, shown, size_text, special_kind
 from .text import Text, decode
-
-if TYPE_CHECKING:
-    from ..protocols import FileStat
 
 MAX_REMEMBERED = 20_000
 

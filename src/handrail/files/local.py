@@ -25,8 +25,7 @@ class LocalFiles:
         max_write_bytes: int = DEFAULT_MAX_BYTES,
         hidden: Sequence[str] = (),
     ) -> None:
-        self.max_read_bytes = max_read_bytes
-        self.max_write_bytes = max_write_bytes
+        self.max_read_bytes, self.max_write_bytes = max_read_bytes, max_write_bytes
         self._roots = Roots(cwd, roots, hidden)
 
     def resolve(self, path: str) -> str:
@@ -202,9 +201,8 @@ class Roots:
     def check_inside(self, path: str, resolved: str) -> None:
         """Raise Denied for a resolved path that is outside."""
         if resolved in self._hidden:
-            raise Denied(
-                f"{shown(path)} holds a secret that you use without seeing it (see `secrets` in the configuration)"
-            )
+            why = "holds a secret that you use without seeing it (see `secrets` in the configuration)"
+            raise Denied(f"{shown(path)} {why}")
         inside = [root for root in self.allowed if f"{resolved}/".startswith(f"{root.rstrip('/')}/")]
         if inside or not self.allowed:
             return
@@ -224,6 +222,5 @@ def check_path(path: str) -> None:
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
-        raise InvalidArguments(
-            f"path holds U+{ord(path[error.start]):04X} at position {error.start}, which no file name can"
-        ) from None
+        why = f"path holds U+{ord(path[error.start]):04X} at position {error.start}, which no file name can"
+        raise InvalidArguments(why) from None

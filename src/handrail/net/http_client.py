@@ -48,9 +48,8 @@ class Reply(NamedTuple):
         elif 300 <= self.status < 400:
             advice = "; redirects are not followed: the address has to be the final one"
         message = server_message(self.body)
-        return ToolFailed(
-            f"{what} answers {self.status}{': ' + message if message else ''}{advice}", status=self.status
-        )
+        text = f"{what} answers {self.status}{': ' + message if message else ''}{advice}"
+        return ToolFailed(text, status=self.status)
 
     def completion(self, what: str) -> str:
         """The text of a chat completion. Raises ToolFailed for any other answer."""

@@ -1,16 +1,10 @@
 """An httpx transport that connects only to addresses which the guard allows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import httpx
 
 from ..errors import ToolFailed
 from .http_client import trusted
-
-if TYPE_CHECKING:
-    from .url_guard import Guard
+from .url_guard import Guard
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):

@@ -99,7 +99,6 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 def target_of(url: str) -> Target:
-    """The target of a URL that a web tool opens."""
     if len(url) > _MAX_URL:
         raise InvalidArguments(f"the URL has {len(url)} characters; the limit is {_MAX_URL}")
     if any(ord(character) < 33 or ord(character) == 127 for character in url.strip()) or "\\" in url.partition("?")[0]:
@@ -122,7 +121,6 @@ def target_of(url: str) -> Target:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it belongs to the public internet."""
     inner = embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)

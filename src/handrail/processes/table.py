@@ -192,9 +192,8 @@ class ProcessTable:
             secrets = tuple(record.settings["allowed_secrets"])
             settings = EnvironmentSettings(**{**record.settings, "allowed_secrets": secrets})
         except (TypeError, KeyError):
-            raise ToolFailed(
-                f"{record.id} was started by another version of Handrail; manage it with that version"
-            ) from None
+            why = f"{record.id} was started by another version of Handrail; manage it with that version"
+            raise ToolFailed(why) from None
         of_task = self._environments.peek(record.task_id)
         if of_task is not None and self._environments.settings(record.task_id).as_json() == record.settings:
             return of_task

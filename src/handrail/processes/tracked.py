@@ -112,7 +112,6 @@ class TrackedProcess:
         return status
 
     def change(self, **fields: Any) -> None:
-        """Update fields of its record."""
         self.record = self.record._replace(**fields)
         self._save(self.record)
 
@@ -166,7 +165,6 @@ class TrackedProcess:
         return self.read(max(0, self.end_of_log() - max_bytes), max_bytes)
 
     def screen(self) -> Screen:
-        """What is on its terminal now."""
         from .screen import Screen  # pyte is slow to import
 
         with self._rendering:
@@ -255,6 +253,5 @@ def _matching(lines: list[tuple[int, str]], expression: Any) -> list[tuple[int, 
     try:
         return [one for one in lines if expression.search(one[1], timeout=_MATCH_SECONDS)]
     except TimeoutError:
-        raise InvalidArguments(
-            f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply", argument="pattern"
-        ) from None
+        why = f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
+        raise InvalidArguments(why, argument="pattern") from None

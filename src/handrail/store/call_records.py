@@ -71,9 +71,8 @@ class CallRecords:
         row = record._asdict() | {name: json.dumps(getattr(record, name)) for name in _JSON}
         names = ", ".join(row)
         with self.database.transaction() as connection:
-            connection.execute(
-                f"INSERT OR REPLACE INTO calls ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
-            )
+            query = f"INSERT OR REPLACE INTO calls ({names}) VALUES ({', '.join('?' * len(row))})"
+            connection.execute(query, tuple(row.values()))
             if record.number % _ROWS_BETWEEN_CUTS == 0:
                 last = "SELECT number FROM calls ORDER BY number DESC LIMIT 1 OFFSET ?"
                 connection.execute(f"DELETE FROM calls WHERE number <= ({last})", (_MAX_ROWS,))
@@ -129,10 +128,8 @@ class CallNumbers:
     """A file with the last number, locked for the time of a read and a write: a few microseconds per call."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._fd = -1
-        self._process = 0
+        self._path, self._lock = path, threading.Lock()
+        self._fd, self._process = -1, 0
 
     def next(self) -> int:
         with self._lock:
@@ -150,9 +147,8 @@ class CallNumbers:
                 finally:
                     fcntl.flock(self._fd, fcntl.LOCK_UN)
             except OSError as error:
-                raise StoreError(
-                    f"{self._path} cannot be used: {error.strerror}; see that its folder can be written"
-                ) from None
+                why = f"{self._path} cannot be used: {error.strerror}; see that its folder can be written"
+                raise StoreError(why) from None
         return int(number)
 
     def close(self) -> None:

@@ -51,8 +51,7 @@ class Database:
         self._given_steps = steps
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._process = 0
-        self._only_reads = False
+        self._process, self._only_reads = 0, False
         self._start_over()
         _opened.add(self)
 
@@ -231,9 +230,8 @@ class Database:
         try:
             found = _version(connection)  # another process may have been faster
             if found > len(self._steps):
-                raise StoreError(
-                    f"{self.path} was written by a later version of Handrail; use that one, or move it away"
-                )
+                why = f"{self.path} was written by a later version of Handrail; use that one, or move it away"
+                raise StoreError(why)
             for step in self._steps[found:]:
                 for statement in filter(str.strip, step.split(";")):
                     connection.execute(statement)
@@ -272,9 +270,8 @@ def reading_entry(what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(
-            f"{what} in the store is damaged: {type(error).__name__}: {error}; repair the file, or move it away"
-        ) from None
+        why = f"{type(error).__name__}: {error}; repair the file, or move it away"
+        raise StoreError(f"{what} in the store is damaged: {why}") from None
 
 
 def read_steps(file: Path) -> list[str]:

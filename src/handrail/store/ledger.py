@@ -148,7 +148,6 @@ class SqlLedger(ABC):
         return found is not None
 
     def counts(self) -> dict[str, int]:
-        """The tasks by their state."""
         rows = self._rows("SELECT state, count(*) FROM tasks GROUP BY state")
         return {WAITING: 0, RUNNING: 0, DONE: 0, FAILED: 0, **{row[0]: row[1] for row in rows}}
 

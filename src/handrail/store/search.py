@@ -47,15 +47,11 @@ def window(store: SessionStore, message_id: int, *, before: int = 3, after: int 
     if not rows:
         return []
     session = rows[0]["session"]
-    query = (
-        "SELECT id, session, at, body FROM messages WHERE session = ? AND copy = 0 AND id {} ? ORDER BY id {} LIMIT ?"
-    )
+    query = "SELECT id, at, body FROM messages WHERE session = ? AND copy = 0 AND id {} ? ORDER BY id {} LIMIT ?"
     earlier = store.rows(query.format("<=", "DESC"), (session, message_id, before + 1))
     later = store.rows(query.format(">", "ASC"), (session, message_id, after))
-    return [
-        StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"]))
-        for row in [*reversed(earlier), *later]
-    ]
+    found = [*reversed(earlier), *later]
+    return [StoredMessage(row["id"], session, row["at"], json.loads(row["body"])) for row in found]
 
 
 def _parsed(query: str) -> tuple[list[str], list[str]]:
@@ -73,9 +69,8 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
     """The newest hits, ordered by rank. Nothing fits an empty question."""
     if not match:
         return []
-    rows = store.rows(
-        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MAX_RANKED + 1}", (match,)
-    )
+    newest_first = f"ORDER BY rowid DESC LIMIT {_MAX_RANKED + 1}"
+    rows = store.rows(f"SELECT rowid FROM {table} WHERE {table} MATCH ? {newest_first}", (match,))
     newest = [row["rowid"] for row in rows]
     if len(newest) > _MAX_RANKED:
         return newest[:_MAX_RANKED]  # a word that is everywhere ranks nothing: the newest come first

@@ -162,14 +162,12 @@ class SessionStore:
         return [SessionInfo(*row) for row in self._database.rows(query, (kind, *values, limit, offset))]
 
     def rename(self, session_id: str, title: str) -> None:
-        self._database.change(
-            "UPDATE sessions SET title = ?, updated = ? WHERE id = ?", (title, time.time(), session_id)
-        )
+        query = "UPDATE sessions SET title = ?, updated = ? WHERE id = ?"
+        self._database.change(query, (title, time.time(), session_id))
 
     def set_model(self, session_id: str, model: str) -> None:
-        self._database.change(
-            "UPDATE sessions SET model = ?, updated = ? WHERE id = ?", (model, time.time(), session_id)
-        )
+        query = "UPDATE sessions SET model = ?, updated = ? WHERE id = ?"
+        self._database.change(query, (model, time.time(), session_id))
 
     def branch(self, session_id: str, *, after: int | None = None) -> SessionInfo:
         """A new session that starts with this one's messages, up to `after` (None: all of them)."""
@@ -312,10 +310,8 @@ class SessionStore:
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:
     """Stores the id of the last message so far, so that an earlier branch still knows what it started with."""
     if values := [(each, session_id) for each in ids]:
-        last = "(SELECT max(id) FROM messages)"
-        connection.executemany(
-            f"UPDATE messages SET hidden = {last} WHERE id = ? AND session = ? AND hidden = 0", values
-        )
+        hidden = "hidden = (SELECT max(id) FROM messages)"
+        connection.executemany(f"UPDATE messages SET {hidden} WHERE id = ? AND session = ? AND hidden = 0", values)
 
 
 def _delete(connection: sqlite3.Connection, session_id: str) -> None:

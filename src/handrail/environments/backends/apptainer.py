@@ -171,7 +171,6 @@ class ApptainerEnvironment(ContainerEnvironment):
                 raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
 
     def prepare(self, program: str) -> None:
-        """Start the idle watcher in it."""
         words = self.idle_watcher("idle", f"{self.settings.leave_after:g}", "beside")
         answer = ask([*self.inside(program), *words], seconds=ASK_SECONDS)
         if not answer.ok:

@@ -78,8 +78,8 @@ class DaytonaCloud:
         lifetime = settings.lifetime or (0 if settings.persistent else _HOUR)
         common: dict[str, Any] = {
             "labels": dict(labels),
-            "auto_stop_interval": _minutes(settings.idle_timeout),
-            "ttl_minutes": _minutes(lifetime),
+            "auto_stop_interval": math.ceil(settings.idle_timeout / 60),
+            "ttl_minutes": math.ceil(lifetime / 60),
             "ephemeral": not settings.persistent,
             "network_block_all": not settings.network,
             "target": settings.region,
@@ -162,10 +162,6 @@ class DaytonaStream:
             await self._handle.kill()
         finally:
             await self._handle.disconnect()
-
-
-def _minutes(seconds: int) -> int:
-    return math.ceil(seconds / 60)
 
 
 class DaytonaEnvironment(CloudEnvironment):

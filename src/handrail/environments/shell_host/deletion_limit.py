@@ -120,7 +120,6 @@ def _project_of(pid: int) -> str:
 
 
 def repository_of(path: str) -> str:
-    """The repository that a path lies in, or nothing."""
     while len(path) > 1:
         path = os.path.dirname(path)
         if os.path.lexists(f"{path}/.git"):

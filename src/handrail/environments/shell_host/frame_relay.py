@@ -59,7 +59,6 @@ class FrameRelay:
         os.set_blocking(0, False)
 
     def serve(self) -> None:
-        """Serve until the client is gone."""
         try:
             self._shell = self._make_shell()
         except (Fatal, Lost) as error:

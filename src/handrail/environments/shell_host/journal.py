@@ -61,23 +61,18 @@ class Stash:
         self._count += 1
         return f"{folder}/{self._writer}-{self._count}"
 
-    def _folder_for(self, parent: str, device: int) -> str:
+    def _folder_for(self, folder: str, device: int) -> str:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if os.stat(self.folder).st_dev == device:
             return self.folder
-        return _private(os.path.join(_topmost(parent, device), f"{STASH}-{os.geteuid()}"))
-
-
-def _topmost(folder: str, device: int) -> str:
-    """The highest folder above on the same device that this user may write to."""
-    best = folder
-    while folder != "/":
-        folder = os.path.dirname(folder)
-        if os.stat(folder).st_dev != device:
-            break
-        if os.access(folder, os.W_OK | os.X_OK):
-            best = folder
-    return best
+        topmost = folder
+        while folder != "/":
+            folder = os.path.dirname(folder)
+            if os.stat(folder).st_dev != device:
+                break
+            if os.access(folder, os.W_OK | os.X_OK):
+                topmost = folder
+        return _private(os.path.join(topmost, f"{STASH}-{os.geteuid()}"))
 
 
 def _private(folder: str) -> str:

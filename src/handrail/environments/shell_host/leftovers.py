@@ -111,10 +111,8 @@ class LateOutput:
     """The latest output through one command's pipe since the command ended."""
 
     def __init__(self, command: int, fd: int) -> None:
-        self.command = command
-        self.fd = fd
-        self.total = 0
-        self.tail = bytearray()
+        self.command, self.fd = command, fd
+        self.total, self.tail = 0, bytearray()
 
     def read(self) -> bool:
         """Read what is there. False at the end of the pipe, which is then closed."""

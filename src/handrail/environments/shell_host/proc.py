@@ -97,7 +97,6 @@ def cpu_seconds(pid: int) -> float:
 
 
 def leader_of(thread: int) -> int:
-    """The process that a thread belongs to."""
     with open(f"/proc/{thread}/status", "rb") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
 
@@ -313,7 +312,6 @@ class Events:
             self._poll.unregister(fd)
 
     def wait(self, milliseconds: float | None = None) -> None:
-        """Wait until something happens, and handle it."""
         for fd, _ in self._poll.poll(milliseconds):
             handler = self._handlers.get(fd)
             if handler is not None:  # an earlier one may have closed it

@@ -34,6 +34,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import struct
@@ -85,6 +86,22 @@ def enter_alone(policy: Packet) -> str:
     _protect_kernel([])
     _give_up_rights()
     return NAMESPACES
+
+
+def launch(words: list[str]) -> None:
+    """Run one program, a server of tools, in place of this process, so that it keeps the pid; it sees the processes of the
+    machine, and cannot signal them. The words are the policy, the program and its arguments."""
+    policy, program = json.loads(words[0]), words[1:]
+    here = os.getcwd()
+    enter_alone(policy)
+    os.chdir(here)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a program would inherit that
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        os.write(2, f"{program[0]} cannot be started: {error.strerror}\n".encode())
+        os._exit(127)
 
 
 class ShellMounts:

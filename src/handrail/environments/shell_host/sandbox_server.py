@@ -152,7 +152,6 @@ def _pivot(root: str, old: str) -> None:
 
 
 def _mount(kind: str, *words: str) -> None:
-    """One step."""
     place = _NEW + words[-1]
     if kind == "--tmpfs":
         os.makedirs(place, exist_ok=True)

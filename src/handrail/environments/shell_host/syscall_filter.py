@@ -83,7 +83,6 @@ def numbers() -> dict[str, int]:
 
 
 def program() -> bytes:
-    """The filter's instructions."""
     column, known = _column(), numbers()
     for name in () if _watches_messages else _MESSAGES:
         del known[name]

@@ -70,7 +70,6 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
 
 
 def memory_file(name: str, content: bytes = b"") -> int:
-    """An anonymous file in memory."""
     fd = os.memfd_create(name)
     write_all(fd, content)
     return fd

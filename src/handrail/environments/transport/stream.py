@@ -1,7 +1,5 @@
 """A channel over the stream of an SDK, and the event loop that SDKs run in, on its own thread, while they are used."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading
@@ -45,15 +43,13 @@ class StreamChannel:
 
     window = _WINDOW_BYTES
 
-    def __init__(self, stream: Stream, loop: SdkLoop, *, where: str, client_timeout: float) -> None:
+    def __init__(self, stream: Stream, loop: "SdkLoop", *, where: str, client_timeout: float) -> None:
         self.where, self.client_timeout = where, client_timeout
         self._stream, self._loop = stream, loop
         self._changed = threading.Condition()
         self._incoming: deque[bytes] = deque()
         self._outgoing: deque[bytes] = deque()
-        self._unsent = 0
-        self._lost = ""
-        self._is_closed = False
+        self._unsent, self._lost, self._is_closed = 0, "", False
         try:
             loop.run(stream.open(self._on_data), OPEN_SECONDS)
         except BaseException:
