@@ -282,11 +282,9 @@ def as_json(record: CallRecord, keep_days: float) -> JsonDict:
     """For programs: without what is only needed to reach the environment again."""
     shown = record._asdict()
     del shown["settings"], shown["is_told"]
-    until = None if record.ended is None else record.ended + keep_days * 86_400
-    return {
-        **shown,
-        "can_be_undone_until": until if record.is_changing and not (record.undone_by or record.is_pruned) else None,
-    }
+    can_be_undone = record.is_changing and not (record.undone_by or record.is_pruned)
+    until = record.ended + keep_days * 86_400 if record.ended is not None and can_be_undone else None
+    return {**shown, "can_be_undone_until": until}
 
 
 def folder_here() -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..errors import ConfigError
 from ..net.url_guard import HostPattern, literal_address, parse_hosts, plain_host, with_port
@@ -92,5 +92,4 @@ def shipped(name: str) -> tuple[HostPattern, ...]:
 
 @cache
 def host_lists() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads((files(__package__) / "host_lists.json").read_text())
-    return found
+    return cast("dict[str, list[str]]", json.loads((files(__package__) / "host_lists.json").read_text()))

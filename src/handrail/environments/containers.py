@@ -265,11 +265,8 @@ class ContainerEnvironment(LiveEnvironment):
         if is_new and before and not self.keeps_files:
             self.files_lost()
             state = None
-        transport = Transport(
-            argv=lambda words: [*self.inside(program, is_shell=True), *words],
-            where=f"the container {self._container}",
-            python=settings.python,
-        )
+        where = f"the container {self._container}"
+        transport = Transport(lambda words: [*self.inside(program, is_shell=True), *words], where, settings.python)
         try:
             if settings.cwd is not None:
                 answer = ask([*self.inside(program), "mkdir", "-p", "--", settings.cwd], seconds=ASK_SECONDS)

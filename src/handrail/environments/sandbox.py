@@ -124,14 +124,12 @@ class SandboxPolicy:
 
     def _by_namespaces(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
-        spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
         transport = Transport(
-            argv=lambda words: [program, *self.arguments(cwd), "--", *words],
-            where="the sandbox",
-            python=sys.executable,
-            env=env,
-            sandbox=spec if self._chosen() is Mechanism.NAMESPACES else None,
+            lambda words: [program, *self.arguments(cwd), "--", *words], "the sandbox", sys.executable, env
         )
+        if self._chosen() is Mechanism.NAMESPACES:
+            spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
+            transport = transport._replace(sandbox=spec)
         return Session(transport, env=env, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:

@@ -207,10 +207,9 @@ class Roots:
         if inside or not self.allowed:
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"
-        raise Denied(
-            f"{shown(path)} is outside of the allowed folders{leads}; allowed: {', '.join(map(shown, self.allowed))}",
-            allowed_roots=[shown(root) for root in self.allowed],
-        )
+        roots = [shown(root) for root in self.allowed]
+        why = f"is outside of the allowed folders{leads}; allowed: {', '.join(roots)}"
+        raise Denied(f"{shown(path)} {why}", allowed_roots=roots)
 
 
 def check_path(path: str) -> None:

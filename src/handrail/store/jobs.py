@@ -160,16 +160,13 @@ class JobStore:
             ).rowcount
             if not changed:
                 return None
-            number = connection.execute(
-                "INSERT INTO runs (job, due, started, ended, state, output, error, delivered, owner) "
-                "VALUES (?, ?, ?, ?, ?, '', '', '', ?)",
-                (job.id, due, now, ended, state.value, runtime_id()),
-            ).lastrowid
-            connection.execute(
-                "DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN "
-                "(SELECT id FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
-                (job.id, job.id, self._keep_runs),
-            )
+            names = "job, due, started, ended, state, output, error, delivered, owner"
+            values = (job.id, due, now, ended, state.value, "", "", "", runtime_id())
+            query = f"INSERT INTO runs ({names}) VALUES ({', '.join('?' * len(values))})"
+            number = connection.execute(query, values).lastrowid
+            latest = "SELECT id FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?"
+            query = f"DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN ({latest})"
+            connection.execute(query, (job.id, job.id, self._keep_runs))
         return self.run(int(number or 0))
 
     def end(self, run_id: int, state: RunState, *, output: str = "", error: str = "", delivered: str = "") -> None:

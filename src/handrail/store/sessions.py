@@ -217,16 +217,11 @@ class SessionStore:
                 made.append(int(cursor.lastrowid or 0))
                 chars += len(body)
             if asked is not None:
-                connection.execute(
-                    "INSERT INTO model_calls (session, at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, "
-                    "error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (session_id, *asked),
-                )
-            connection.executemany(
-                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type, waited) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(session_id, c.call_id, c.tool, json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls],
-            )
+                query = f"INSERT INTO model_calls (session, {', '.join(asked._fields)}) VALUES (?{', ?' * len(asked)})"
+                connection.execute(query, (session_id, *asked))
+            rows = [(session_id, *c[:2], json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls]
+            query = f"INSERT INTO calls (session, {', '.join(StoredCall._fields)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            connection.executemany(query, rows)
             used = asked or StoredModelCall(now, 0.0, "")
             connection.execute(
                 "UPDATE sessions SET updated = ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, "
@@ -260,13 +255,11 @@ class SessionStore:
             common = info.branched_at if until is None else min(until, info.branched_at)
             found = self._messages(self._info(info.parent), common, hidden=hidden)
         last = _NO_MESSAGE if until is None else until
-        rows = self._database.rows(
-            "SELECT id, session, at, body FROM messages WHERE session = ? AND id <= ? AND "
-            "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
-            (info.id, last, hidden, last),
-        )
+        is_shown = "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END"
+        query = f"SELECT id, at, body FROM messages WHERE session = ? AND id <= ? AND {is_shown} ORDER BY id"
+        rows = self._database.rows(query, (info.id, last, hidden, last))
         with reading_entry(f"a message of the session {info.id!r}"):
-            own = [StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows]
+            own = [StoredMessage(row["id"], info.id, row["at"], json.loads(row["body"])) for row in rows]
         return [*found, *own]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:

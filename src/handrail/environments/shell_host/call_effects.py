@@ -129,13 +129,10 @@ def _take_back(
         writer.sync()
     finally:
         writer.close()
-    kept = {path: f"{path}.before-undo-{number}" for path in beside}
-    return {
-        "number": number,
-        "kept_beside": {path: to for path, to in kept.items() if os.path.lexists(to)},
-        "restored": undone.restored,
-        "failed": [{"path": path, "reason": reason} for path, reason in undone.failed],
-    }
+    moved = ((path, f"{path}.before-undo-{number}") for path in beside)
+    kept = {path: to for path, to in moved if os.path.lexists(to)}
+    failed = [{"path": path, "reason": reason} for path, reason in undone.failed]
+    return {"number": number, "kept_beside": kept, "restored": undone.restored, "failed": failed}
 
 
 def refused(reason: str) -> Answer:

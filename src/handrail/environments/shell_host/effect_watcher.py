@@ -171,11 +171,8 @@ class EffectWatcher:
                 error = self._outside.refusal(pid, operation, outside)
                 if error:
                     return error
-                raise Hold(
-                    HeldCall("write outside", operation, outside[0], second="".join(outside[1:])),
-                    lambda: self._again(pid, number, arguments, outside),
-                    errno.EACCES,
-                )
+                held = HeldCall("write outside", operation, outside[0], second="".join(outside[1:]))
+                raise Hold(held, lambda: self._again(pid, number, arguments, outside), errno.EACCES)
             if not self._allowed.issuperset(outside):
                 return errno.EACCES  # it was swapped for another one meanwhile
         journal(self._call_of(pid))

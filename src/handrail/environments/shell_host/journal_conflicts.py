@@ -26,9 +26,7 @@ class Conflict(NamedTuple):
     when: int
 
 
-def conflicts(
-    journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
-) -> list[Conflict]:
+def conflicts(journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]]) -> list[Conflict]:
     """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among
     them. New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes."""
     end = journal.end(call)
@@ -36,7 +34,7 @@ def conflicts(
         return []
     mine = _Touched(entries)
     found: dict[str, Conflict] = {}
-    until = _Until(end, sizes if sizes is not None else {})
+    until = _Until(end, sizes)
     others: dict[int, _Touched] = {}  # later calls that hold
     for later in (number for number in journal.calls() if number > call):
         theirs = _Touched(journal.entries(later))

@@ -227,10 +227,8 @@ def _started(server: ForkServerClient, spec: Packet, streams: list[int]) -> int:
     try:
         with mine, fork_servers.starting:
             with theirs:
-                server.ask(
-                    {"network": spec.get("network"), "temporary": spec.get("temporary")},
-                    [theirs.fileno(), *streams, file],
-                )
+                asked = {name: spec.get(name) for name in ("network", "temporary")}
+                server.ask(asked, [theirs.fileno(), *streams, file])
             mine.settimeout(_SANDBOX_SECONDS)
             packet, fds = wire.receive(mine)
     except OSError:
