@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, Taint
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN, Arg
 from . import targets
 from .command import Command
 
@@ -229,8 +230,7 @@ def shrinks(command: Command, _: str) -> bool:
 def mode(command: Command, parameter: str) -> bool:
     """The mode that chmod is given."""
     found = next(
-        (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg)),
-        None,
+        (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg)), None
     )
     return found is not None and re.search(_TABLES["modes"][parameter], found) is not None
 

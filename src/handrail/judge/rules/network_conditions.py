@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from ..values import paths
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import Arg, Taint, secret_taints, taints_of
+from ..values.taints import Taint, secret_taints, taints_of
+from ..values.word_values import Arg
 from .command import Command
 from .targets import read, values
 

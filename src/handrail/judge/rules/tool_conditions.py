@@ -10,7 +10,8 @@ from ..grammar.sql import folded, is_dangerous
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import option_value
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Taint
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN
 from .command import Command
 
 _WORDS = Words(__file__)
