@@ -145,8 +145,6 @@ class Toolsets:
         """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:
         cycles and diamonds then need no care."""
         start = self.canonical(name)
-        if self._bundle(start) is None:
-            return self._own_tools(start, None)
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
         waiting = [start]
