@@ -61,6 +61,13 @@ def reset() -> None:
 # Discovery happens at the first question to the registry, so that importing stays free.
 registry.load_before_first_question(default)
 
+# The original's programs ask for these here.
+get_all_tool_names = registry.get_all_tool_names
+get_toolset_for_tool = registry.get_toolset_for_tool
+get_available_toolsets = registry.get_available_toolsets
+check_toolset_requirements = registry.check_toolset_requirements
+check_tool_availability = registry.check_tool_availability
+
 
 def get_tool_definitions(
     enabled_toolsets: Sequence[str] | str | None = None,

@@ -89,17 +89,22 @@ class Toolsets:
     def names(self) -> list[str]:
         return sorted({*_LEAVES, *COMPOSITES, *self.custom, *self.expected, *self._registered()})
 
-    def canonical(self, name: str) -> str:
-        """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
+    def find(self, name: str) -> str | None:
+        """The set that a name stands for: itself, an alias, an old name. None if there is no such set."""
         if name in EVERYTHING:
             return EVERYTHING[0]
         aliases = self._registry.get_registered_toolset_aliases()
         old = (_OLD_NAMES.get(name), name.removesuffix("_tools"), re.sub("^hermes-", "handrail-", name))
-        for candidate in (name, aliases.get(name), *old, f"mcp-{name}"):
-            if candidate is not None and self._is_known(candidate):
-                return candidate
-        self._refuse(f"unknown toolset {name!r}", did_you_mean(name, [*self.names(), *aliases]))
-        return name
+        candidates = (name, aliases.get(name), *old, f"mcp-{name}")
+        return next((each for each in candidates if each is not None and self._is_known(each)), None)
+
+    def canonical(self, name: str) -> str:
+        """The set that a name stands for. Raises UnknownToolset."""
+        found = self.find(name)
+        if found is None:
+            known = [*self.names(), *self._registry.get_registered_toolset_aliases()]
+            self._refuse(f"unknown toolset {name!r}", did_you_mean(name, known))
+        return found or name
 
     def resolve(self, name: str) -> list[str]:
         """The sorted names of a set's tools."""
@@ -143,12 +148,14 @@ class Toolsets:
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
         waiting = [start]
-        for reached in waiting:
-            if reached not in own:
-                bundle = self._bundle(reached)
-                own[reached] = self._own_tools(reached, bundle)
-                includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
-                waiting += includes[reached]
+        while waiting:
+            reached = waiting.pop()
+            if reached in own:
+                continue
+            bundle = self._bundle(reached)
+            own[reached] = self.own_tools(reached)
+            includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
+            waiting += includes[reached]
         filled = {reached: self._kept(reached, tools) for reached, tools in own.items()}
         changed = True
         while changed:
@@ -159,7 +166,9 @@ class Toolsets:
                 filled[reached] = tools
         return filled[start]
 
-    def _own_tools(self, name: str, bundle: SetOfTools | None) -> set[str]:
+    def own_tools(self, name: str) -> set[str]:
+        """The tools of a set itself, without those of the sets that it includes."""
+        bundle = self._bundle(name)
         if name == EVERYTHING[0]:
             return set(self._registry.get_all_tool_names())
         tools = set(self._registered().get(name, ()))
@@ -192,5 +201,57 @@ def as_names(toolsets: Iterable[str] | str) -> list[str]:
 
 def resolve_toolset(name: str) -> list[str]:
     """The sorted tool names of a set of the default runtime. Raises UnknownToolset."""
-    tools: list[str] = import_module(_DEFAULT).default().toolsets.resolve(name)
-    return tools
+    return _default().resolve(name)
+
+
+def resolve_multiple_toolsets(names: Iterable[str]) -> list[str]:
+    """The sorted tool names of all these sets together. Raises UnknownToolset."""
+    return _default().select(names)
+
+
+def validate_toolset(name: str) -> bool:
+    return _default().find(name) is not None
+
+
+def get_toolset_names() -> list[str]:
+    return _default().names()
+
+
+def get_toolset(name: str) -> JsonDict | None:
+    """Its description, its own tools and the sets that it includes; None if there is no such set."""
+    info = get_toolset_info(name)
+    return info and {"description": info["description"], "tools": info["direct_tools"], "includes": info["includes"]}
+
+
+def get_all_toolsets() -> dict[str, JsonDict]:
+    return {name: found for name in get_toolset_names() if (found := get_toolset(name)) is not None}
+
+
+def get_toolset_info(name: str) -> JsonDict | None:
+    """What there is to know of a set; None if there is no such set."""
+    sets = _default()
+    if sets.find(name) is None:
+        return None
+    info = sets.info(name)
+    return {
+        "name": info["name"],
+        "description": info["description"],
+        "direct_tools": sorted(sets.own_tools(info["name"])),
+        "includes": info["includes"],
+        "resolved_tools": info["tools"],
+        "tool_count": len(info["tools"]),
+        "is_composite": bool(info["includes"]),
+    }
+
+
+def create_custom_toolset(
+    name: str, description: str, tools: Iterable[str] | None = None, includes: Iterable[str] | None = None
+) -> None:
+    """Add a set to the default runtime, or replace one, until it is closed."""
+    sets = _default()
+    sets.custom = {**sets.custom, name: Toolset(description, tuple(includes or ()), tuple(tools or ()))}
+
+
+def _default() -> Toolsets:
+    toolsets: Toolsets = import_module(_DEFAULT).default().toolsets
+    return toolsets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -169,6 +170,13 @@ def test_a_sensitive_file_waits_at_once(run: Run, work: Path, approver: Approver
     result = run(f"find . -name {name.rpartition('/')[2]} -delete")
     assert (result["error_type"], len(approver.held)) == ("denied", 1)
     assert (work / name).read_text() == "secret"
+
+
+def test_a_process_that_works_in_the_root_folder_is_in_no_project() -> None:
+    module = "handrail.environments.shell_host.deletion_limit"
+    code = f"import os; from {module} import _project_of; os.chdir('/'); print(_project_of(os.getpid()))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert found.stdout == "/\n"
 
 
 @pytest.mark.parametrize(
