@@ -4,16 +4,13 @@ A backend is one file with one class that fits `Environment`. Most are a `LiveEn
 somewhere; see transport/session.py. Decide by what an environment can do, not by its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from ..protocols import Files
-    from ..types import CancelToken
-    from .output import Output, OutputSink
+from ..protocols import Files
+from ..types import CancelToken
+from .output import Output, OutputSink
 
 TIMEOUT_EXIT_CODE = 124
 CANCELLED_EXIT_CODE = 130

@@ -1,23 +1,19 @@
 """What tools share that run commands: the request that they read, and the capture of a command's output, with progress lines for
 listeners, all of it for the result store, head and tail for the model."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from ..base.safe_text import TextCleaner, clean
 from ..errors import InvalidArguments
+from ..protocols import ResultWriter, StoredResult
+from ..settings.sections import TerminalConfig
+from ..types import JsonDict, ToolContext
 from .output import MaskedStream, Masker, Output, OutputSink, describe, is_binary
-
-if TYPE_CHECKING:
-    from ..protocols import ResultWriter, StoredResult
-    from ..settings.sections import TerminalConfig
-    from ..types import JsonDict, ToolContext
-    from .tasks import TaskEnvironments
+from .tasks import TaskEnvironments
 
 
 class Request(NamedTuple):

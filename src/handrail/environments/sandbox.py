@@ -22,7 +22,7 @@ from importlib.resources import files
 from ..types import Unavailable
 from .errors import SandboxUnavailable
 from .protection import Protection, own_folders
-from .shell_host import landlock
+from .shell_host import landlock, proc
 from .shell_host.work_tree import TEMPORARY
 from .transport.link import Link
 from .transport.session import Session, Transport
@@ -238,12 +238,7 @@ def _beginning(path: str, size: int) -> str:
 
 def open_sockets(outside_of: Collection[str]) -> list[str]:
     """Those that exist now, and lie in none of these folders."""
-    try:
-        with open("/proc/net/unix", "rb") as file:
-            lines = file.readlines()[1:]
-    except OSError:
-        return []
-    words = (line.rstrip(b"\n").split(b" ", 7) for line in lines)
+    words = (line.split(b" ", 7) for line in proc.content("/proc/net/unix").split(b"\n")[1:])
     paths = {os.path.realpath(os.fsdecode(each[7])) for each in words if len(each) > 7 and each[7].startswith(b"/")}
     covered = tuple(os.path.realpath(folder) + "/" for folder in outside_of)
     return sorted(path for path in paths if not path.startswith(covered) and os.path.exists(path))

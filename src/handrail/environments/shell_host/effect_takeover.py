@@ -73,9 +73,8 @@ class Takeover:
             return
         parent, name = parent_of(path), os.path.basename(path)
         # The same folder twice: as the process sees it, and as we do, who have no mounts that could stop us.
-        theirs = os.open(f"/proc/{pid}/root{parent}", os.O_PATH | _FOLDER)
-        ours = os.open(parent, os.O_PATH | _FOLDER)
-        try:
+        their_parent = os.open(f"/proc/{pid}/root{parent}", os.O_PATH | _FOLDER)
+        with proc.closing(their_parent) as theirs, proc.closing(os.open(parent, os.O_PATH | _FOLDER)) as ours:
             is_same = os.path.samestat(os.fstat(ours), os.fstat(theirs))
             if not is_same or os.readlink(f"/proc/self/fd/{ours}") != parent:
                 raise Doubtful
@@ -96,9 +95,6 @@ class Takeover:
             if kept:  # else it is on behalf of no call
                 os.rename(name, kept, src_dir_fd=ours)
                 self._names.forget()
-        finally:
-            os.close(ours)
-            os.close(theirs)
 
     def _below(self, parent: int, name: str, path: str, depth: int) -> Iterator[tuple[str, Found]]:
         """Everything in a folder, and itself."""
@@ -162,9 +158,5 @@ def _rights(pid: int) -> list[bytes]:
     for name in ("mnt", "user"):
         found.append(b"%d" % os.stat(f"/proc/{pid}/ns/{name}").st_ino)
     found.append(os.fsencode(os.readlink(f"/proc/{pid}/root")))
-    try:
-        with open(f"/proc/{pid}/attr/current", "rb") as file:
-            found.append(file.read())
-    except OSError:  # no security module
-        found.append(b"")
+    found.append(proc.content(f"/proc/{pid}/attr/current"))  # of a security module, if there is one
     return found

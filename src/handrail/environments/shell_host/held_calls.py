@@ -14,6 +14,7 @@ import threading
 from fcntl import ioctl
 from typing import Callable, Dict, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .journal_log import JournalFailed
 from .wire import Packet
 
@@ -179,8 +180,4 @@ class Questions:
 
 
 def program_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", "rb") as file:
-            return os.fsdecode(file.read().strip())
-    except OSError:
-        return ""
+    return os.fsdecode(proc.content(f"/proc/{pid}/comm").strip())

@@ -311,12 +311,8 @@ def _listener(port: int, pids: Iterable[int]) -> tuple[str, str]:
     """The descriptor of one of the processes that listens on the port, and its socket; empty for none."""
     wanted = set()
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
-        try:
-            with open(f"/proc/net/{table}") as file:
-                rows = [line.split() for line in file.readlines()[1:]]
-        except OSError:
-            continue
-        rows = [row for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port]
+        lines = proc.content(f"/proc/net/{table}").decode().splitlines()[1:]
+        rows = [row for row in map(str.split, lines) if row[3] == state and int(row[1].rpartition(":")[2], 16) == port]
         wanted |= {f"socket:[{row[9]}]" for row in rows}
     for pid in pids if wanted else ():
         with contextlib.suppress(OSError):  # it has ended

@@ -70,12 +70,17 @@ def set_title(title: str) -> None:
 
 @functools.lru_cache(maxsize=1)  # the same in a fork
 def _command_line_place() -> tuple[int, int]:
+    fields = content("/proc/self/stat").rpartition(b")")[2].split()
+    return (int(fields[45]), int(fields[46])) if len(fields) > 46 else (0, 0)
+
+
+def content(path: str, size: int = -1) -> bytes:
+    """What is in a file of /proc, all of it or as much; empty if it is gone, or may not be read."""
     try:
-        with open("/proc/self/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return int(fields[45]), int(fields[46])
-    except (OSError, IndexError, ValueError):
-        return 0, 0
+        with open(path, "rb") as file:
+            return file.read(size)
+    except OSError:
+        return b""
 
 
 def stat_of(pid: int, among: str = "/proc") -> Stat | None:
@@ -89,11 +94,8 @@ def stat_of(pid: int, among: str = "/proc") -> Stat | None:
 
 def cpu_seconds(pid: int) -> float:
     """How long a process has run so far; 0 if the kernel does not say."""
-    try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:
-            return int(file.read().split()[0]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+    fields = content(f"/proc/{pid}/schedstat").split()
+    return int(fields[0]) / 1e9 if fields else 0.0
 
 
 def leader_of(thread: int) -> int:
@@ -108,14 +110,9 @@ def is_alive(pid: int, start: int) -> bool:
 
 def command_line(pid: int) -> str:
     """The process's command line, unquoted: for display."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).rstrip(b"\0").replace(b"\0", b" ")
-        if not words:
-            with open(f"/proc/{pid}/comm", "rb") as file:
-                words = b"[" + file.read().strip() + b"]"
-    except OSError:
-        return ""
+    words = content(f"/proc/{pid}/cmdline", 4096).rstrip(b"\0").replace(b"\0", b" ")
+    if not words and (name := content(f"/proc/{pid}/comm").strip()):
+        words = b"[%b]" % name
     return words.decode("utf-8", "replace")
 
 

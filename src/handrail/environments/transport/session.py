@@ -4,8 +4,6 @@ The shell host is sent through that channel, so that only bash 4.4, Python 3.8 a
 Where a connection would not show its end, the shell host is told regularly that this process is alive.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import struct
@@ -13,21 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ...types import CancelToken
+from ..output import OutputSink
 from ..shell_host.command_run import Command, Ended
 from ..shell_host.connection import Fatal, Lost
+from ..shell_host.held_calls import HeldCall
 from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
 from .channel import Launcher, Transport
 from .link import answer_of
-
-if TYPE_CHECKING:
-    from ...types import CancelToken
-    from ..output import OutputSink
-    from ..shell_host.held_calls import HeldCall
-    from .tunnel import Tunnel
+from .tunnel import Tunnel
 
 __all__ = ["Session", "Transport"]
 
