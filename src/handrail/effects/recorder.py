@@ -1,8 +1,5 @@
-"""Give each changing call its number, keep its journal, and write its record when it has ended.
-
-The record is written beside the call path by one thread, in the order in which the calls end; whoever reads the records waits
-for it first.
-"""
+"""Give each changing call its number, keep its journal, and write its record when it has ended. The record is written beside
+the call path by one thread, in the order in which the calls end; whoever reads the records waits for it first."""
 
 import contextlib
 import hashlib

@@ -1,9 +1,7 @@
-"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back.
-
-It can also be tried where nobody sees what it changes: with an overlay over the work tree, for this call alone. The kernel puts
-what the command changes into a folder of ours: new and changed files as they are, and for what it deletes a mark. To keep that is
-to bring it to the work tree, written to the journal like every other change; not to keep it is to remove it.
-"""
+"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back. It can also be tried
+where nobody sees what it changes: with an overlay over the work tree, for this call alone. The kernel puts what the command
+changes into a folder of ours: new and changed files as they are, and for what it deletes a mark. To keep that is to bring it to
+the work tree, written to the journal like every other change; not to keep it is to remove it."""
 
 from __future__ import annotations
 

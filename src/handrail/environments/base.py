@@ -4,6 +4,8 @@ A backend is one file with one class that fits `Environment`. Most are a `LiveEn
 somewhere; see transport/session.py. Decide by what an environment can do, not by its name.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol

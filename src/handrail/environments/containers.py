@@ -1,5 +1,7 @@
 """What containers of every engine have in common: their settings, how a shell gets into one, their names, and cleaning up."""
 
+from __future__ import annotations
+
 import csv
 import hashlib
 import io
@@ -50,7 +52,7 @@ class Mount:
     asks: bool = False
 
     @classmethod
-    def parse(cls, value: object) -> "Mount":
+    def parse(cls, value: object) -> Mount:
         """`source:target`, `source:target:ro` or `source:target:ask`, or a mapping of the fields."""
         if isinstance(value, Mount):
             return value

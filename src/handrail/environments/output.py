@@ -1,7 +1,5 @@
 """Keep the start and the end of an output of any size in bounded memory, and describe binary output instead of showing it.
-
-Known secret values are hidden in it: the runtime's own, and those that commands were given.
-"""
+Known secret values are hidden in it: the runtime's own, and those that commands were given."""
 
 import itertools
 import operator

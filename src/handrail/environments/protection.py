@@ -1,7 +1,5 @@
 """What the kernel protects from local commands: Handrail's folders and program, and sockets through which others would act.
-
-This says what; shell_host/protection.py does it. A sandbox protects more and does not need this.
-"""
+This says what; shell_host/protection.py does it. A sandbox protects more and does not need this."""
 
 import contextlib
 import glob

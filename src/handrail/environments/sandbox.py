@@ -1,10 +1,8 @@
 """Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
-
 Namespaces of its own do it, or those of bubblewrap where only that may make any. Otherwise Landlock, a part of the kernel,
 restricts files and TCP (see `landlock.py` for what it leaves open), so an environment under it does not count as isolated.
-Without any of these, nothing runs.
-The Python that runs this stays in sight, and files of the work tree that make programs elsewhere run something stay as they are.
-"""
+Without any of these, nothing runs. The Python that runs this stays in sight, and files of the work tree that make programs
+elsewhere run something stay as they are."""
 
 import contextlib
 import os

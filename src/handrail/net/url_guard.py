@@ -1,9 +1,7 @@
-"""Which addresses the web tools and the browser may reach: public ones, and others that the user allows.
-
-A name is resolved once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot
-lead elsewhere. Hosts that the user writes down, here and for commands, are a name, `*.domain`, an address or a network, each at
-any port, one port or a range.
-"""
+"""Which addresses the web tools and the browser may reach: public ones, and others that the user allows. A name is resolved
+once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot lead elsewhere. Hosts
+that the user writes down, here and for commands, are a name, `*.domain`, an address or a network, each at any port, one port or
+a range."""
 
 import asyncio
 import contextlib

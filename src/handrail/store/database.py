@@ -1,8 +1,5 @@
-"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version.
-
-A process that an agent's tool started reads the file and never changes it: what it writes goes to a copy in memory, and is gone
-when it ends.
-"""
+"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version. A process that an agent's tool
+started reads the file and never changes it: what it writes goes to a copy in memory, and is gone when it ends."""
 
 from __future__ import annotations
 

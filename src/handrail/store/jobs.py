@@ -1,7 +1,5 @@
-"""Scheduled jobs and their runs, in a file that the scheduler and everything that creates jobs share.
-
-Times are seconds since 1970. The caller computes when a job is due next; it is only stored here.
-"""
+"""Scheduled jobs and their runs, in a file that the scheduler and everything that creates jobs share. Times are seconds since
+1970. The caller computes when a job is due next; it is only stored here."""
 
 import json
 import secrets

@@ -1,7 +1,5 @@
-"""Records of background processes, one private file each, so that the next runtime can find them again.
-
-Several runtimes may use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new.
-"""
+"""Records of background processes, one private file each, so that the next runtime can find them again. Several runtimes may
+use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new."""
 
 import contextlib
 import json

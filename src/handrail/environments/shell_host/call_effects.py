@@ -1,7 +1,5 @@
-"""What a call has changed, and taking it back: the operations on a journal that people and models ask for.
-
-Each answers with values that can be sent as JSON. Paths are absolute; times are seconds since 1970.
-"""
+"""What a call has changed, and taking it back: the operations on a journal that people and models ask for. Each answers with
+values that can be sent as JSON. Paths are absolute; times are seconds since 1970."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""How much a call may delete that nothing else has, before it has to wait for an answer.
-
-Counted is what was there before the call, and is neither in a commit of its repository nor made by a tool that makes it again:
-builds, installs, tests and checkouts delete thousands of files that nobody misses. What it costs to find out is paid only by a
-call that deletes as many files as the limit.
-"""
+"""How much a call may delete that nothing else has, before it has to wait for an answer. Counted is what was there before the
+call, and is neither in a commit of its repository nor made by a tool that makes it again: builds, installs, tests and checkouts
+delete thousands of files that nobody misses. What it costs to find out is paid only by a call that deletes as many files as the
+limit."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Folders that `rm -rf` is about to delete: the effect watcher moves them to the stash whole, when `rm` is about to open them.
-
 To report each of thousands of files takes longer than to delete it. `rm` finds the folder gone, which `-f` allows. A folder is
 taken only if `rm` would have deleted all of it, so far as can be told. Whatever is doubtful is left to `rm`, whose system calls
-are reported one by one.
-"""
+are reported one by one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The effect watcher: is told of every system call that changes a file before it happens, and keeps what was there.
-
-It runs in a process above the shells (effect_server.py), because the kernel lets only such a one and root look into their memory
+"""The effect watcher: is told of every system call that changes a file before it happens, and keeps what was there. It runs in
+a process above the shells (effect_server.py), because the kernel lets only such a one and root look into their memory
 everywhere. A call waits in the kernel until it is answered. If the watcher dies, the kernel fails every further change with
-ENOSYS: nothing can happen that is not in the journal.
-"""
+ENOSYS: nothing can happen that is not in the journal."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""System calls that wait in the kernel until somebody has answered a question about them: the effect watcher's side.
-
-A handler of the effect watcher that wants an answer first raises `Hold`, with what is asked, and what is done after a yes. The
-watcher goes on with other processes meanwhile. The question goes to the client as a packet; nobody there is a no.
-"""
+"""System calls that wait in the kernel until somebody has answered a question about them: the effect watcher's side. A handler
+of the effect watcher that wants an answer first raises `Hold`, with what is asked, and what is done after a yes. The watcher
+goes on with other processes meanwhile. The question goes to the client as a packet; nobody there is a no."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Connections of watched processes: each waits until the runtime has decided, and is then made on the process's own socket.
-
-What is used is the copy of the address that was checked: the process can change its memory meanwhile. A thread of it can also put
-another socket in the place of the one that was looked at, so the watcher uses local sockets of such a process itself as well.
-Where the kernel does not let the watcher take the socket, nothing is let through but what goes nowhere.
-"""
+What is used is the copy of the address that was checked: the process can change its memory meanwhile. A thread of it can also
+put another socket in the place of the one that was looked at, so the watcher uses local sockets of such a process itself as
+well. Where the kernel does not let the watcher take the socket, nothing is let through but what goes nowhere."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Take a call back: its entries, last first.
-
-An undo is a call of its own and written to the journal like any other, so that it can be taken back in turn (a redo). After a
-crash, what was not finished is rolled back without entries; every step can be repeated, and tolerates that its change never
-happened. Nothing is overwritten: what an undo moves out of the way is kept in the stash, or beside its old place by `force`.
-"""
+"""Take a call back: its entries, last first. An undo is a call of its own and written to the journal like any other, so that it
+can be taken back in turn (a redo). After a crash, what was not finished is rolled back without entries; every step can be
+repeated, and tolerates that its change never happened. Nothing is overwritten: what an undo moves out of the way is kept in the
+stash, or beside its old place by `force`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Encode and decode the bodies of frames.
-
-What every command sends has a fixed layout, which takes a tenth of the time of JSON: a command that prints one word takes a third
-of a millisecond. Everything else is an object followed by data: four bytes of length, JSON, data.
-"""
+"""Encode and decode the bodies of frames. What every command sends has a fixed layout, which takes a tenth of the time of JSON:
+a command that prints one word takes a third of a millisecond. Everything else is an object followed by data: four bytes of
+length, JSON, data."""
 
 from __future__ import annotations
 

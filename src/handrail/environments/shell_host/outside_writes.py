@@ -1,9 +1,7 @@
 """Writes outside of the work tree, which commands see read-only: the effect watcher performs one for its caller after a yes.
-
 The watcher runs outside of the caller's mounts. It performs exactly the system call that was asked about, on the path that was
-asked about: the folder is opened again without following links, and the last name is not followed either, so that a name that is
-swapped meanwhile leads nowhere. It acts with the user, the groups and the umask of the caller.
-"""
+asked about: the folder is opened again without following links, and the last name is not followed either, so that a name that
+is swapped meanwhile leads nowhere. It acts with the user, the groups and the umask of the caller."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The seccomp filter of a shell: system calls that change a file are reported to the effect watcher before they happen.
-
-Every other call is let through by the kernel without running the filter. Calls that would go past it (io_uring, file handles,
-other system call tables of the same machine, calls that are newer than this) fail with ENOSYS, as on a kernel without them.
-"""
+"""The seccomp filter of a shell: system calls that change a file are reported to the effect watcher before they happen. Every
+other call is let through by the kernel without running the filter. Calls that would go past it (io_uring, file handles, other
+system call tables of the same machine, calls that are newer than this) fail with ENOSYS, as on a kernel without them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Carries frames: a two-way byte stream to a Python that was started somewhere.
-
-`Transport` starts it with a program on this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through
-its pipes. stream.py does the same with the stream of an SDK.
-"""
+"""Carries frames: a two-way byte stream to a Python that was started somewhere. `Transport` starts it with a program on this
+machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through its pipes. stream.py does the same with the
+stream of an SDK."""
 
 import json
 import os

@@ -1,8 +1,8 @@
-"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py).
+"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py). The shell host is sent
+through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there. Where a connection would not show its end,
+the shell host is told regularly that this process is alive."""
 
-The shell host is sent through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there.
-Where a connection would not show its end, the shell host is told regularly that this process is alive.
-"""
+from __future__ import annotations
 
 import contextlib
 import os
