@@ -14,8 +14,7 @@ from ..protocols import Files
 from ..types import CancelToken
 from .output import Output, OutputSink
 
-TIMEOUT_EXIT_CODE = 124
-CANCELLED_EXIT_CODE = 130
+TIMEOUT_EXIT_CODE, CANCELLED_EXIT_CODE = 124, 130
 
 
 class RestartReason(Enum):

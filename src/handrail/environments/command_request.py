@@ -226,8 +226,7 @@ class Capture:
 
 
 def capture_of(request: Request, context: ToolContext, environments: TaskEnvironments) -> Capture:
-    plugins = environments.change_output
-    change = None
+    plugins, change = environments.change_output, None
     if plugins is not None and plugins.is_wanted():
 
         def change(text: str, exit_code: int | None) -> str:

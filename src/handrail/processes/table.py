@@ -26,8 +26,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_SIZE = (24, 80)  # rows and columns
 _COMMAND_KEPT = 4000
-_NOTICE_BYTES = 2000
-_NOTICE_LINES = 20
+_NOTICE_BYTES, _NOTICE_LINES = 2000, 20
 _MAX_NOTICES, _MAX_NAMED = 200, 10
 
 

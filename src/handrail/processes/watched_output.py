@@ -18,8 +18,7 @@ log = logging.getLogger(__name__)
 
 MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
 _POLL_BYTES = 1 << 20
-_LINES_SHOWN = 10
-_LINE_CHARS = 500
+_LINES_SHOWN, _LINE_CHARS = 10, 500
 _MAX_LINE, _MAX_PATTERN, _MAX_PATTERNS = 16 << 10, 1000, 20
 _MATCH_SECONDS = 0.05
 _CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")

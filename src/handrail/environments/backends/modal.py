@@ -24,8 +24,7 @@ _MAX_BYTES = 1 << 20
 _END_SECONDS = 5.0
 _SHOWN_BYTES = 500
 _KILLED = 137
-_POLLS = 25
-_POLL_SECONDS = 0.2
+_POLLS, _POLL_SECONDS = 25, 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

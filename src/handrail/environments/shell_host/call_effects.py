@@ -21,8 +21,7 @@ __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo
 Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
 MAX_PATHS, MAX_DIFFS = 1_000, 50
-MAX_DIFF_BYTES = 256 << 10
-MAX_DIFF_LINES = 200
+MAX_DIFF_BYTES, MAX_DIFF_LINES = 256 << 10, 200
 
 
 def describe(

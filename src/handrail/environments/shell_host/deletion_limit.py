@@ -16,8 +16,7 @@ from . import proc
 from .held_calls import HeldCall, Hold
 from .journal_log import lstat
 
-_MEGABYTE = 1 << 20
-_MAX_INDEX_BYTES = 256 << 20
+_MEGABYTE, _MAX_INDEX_BYTES = 1 << 20, 256 << 20
 _ENTRY = struct.Struct(">8xII20xI20xH")  # of git's index: modification time, its nanoseconds, size, flags
 _EXTENDED, _NAME_BITS = 0x4000, 0xFFF
 _REMADE_FOLDERS = (

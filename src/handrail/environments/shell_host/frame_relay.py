@@ -168,8 +168,7 @@ class FrameRelay:
             raise Gone
 
     def _answer(self, number: int, details: Packet, data: bytes) -> None:
-        op = details.pop("op")
-        content = b""
+        op, content = details.pop("op"), b""
         try:
             answer, content = self._ops.call(op, details, data)
         except (OSError, Lost) as error:

@@ -14,8 +14,7 @@ from .wire import Packet
 # Timeout, call, bytes of the working directory and the text, whether stdin is given, stderr is kept apart, and it is tried.
 _COMMAND = struct.Struct(">dQII???")
 _ENDED = struct.Struct(">IhI")  # number, exit code, bytes of what is kept of stderr
-_NO_LIMIT = -1.0
-_NO_CODE = -1
+_NO_LIMIT, _NO_CODE = -1.0, -1
 _MAX_STATE_BYTES = 48 << 10  # fits into a pipe, so that a client that runs nothing need not read it
 
 

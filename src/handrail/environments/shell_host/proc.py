@@ -17,8 +17,7 @@ _DELETED = " (deleted)"
 _MAX_SEARCHES = 3
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-_PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
 _ATTRIBUTES = struct.Struct("IIQiIQQQ")  # struct sched_attr: size, policy, flags, nice, priority, slice and two more
@@ -289,8 +288,7 @@ class Events:
 
     def __init__(self, on_child: OnChild, *, on_term: Callable[[], object] | None, ignored: Iterable[int] = ()) -> None:
         """Without `on_term`, SIGTERM is ignored like the signals in `ignored`."""
-        self._on_child = on_child
-        self._poll = select.poll()
+        self._on_child, self._poll = on_child, select.poll()
         self._handlers: dict[int, Callable[[], object]] = {}
         self.signals, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -77,16 +77,10 @@ def memory_file(name: str, content: bytes = b"") -> int:
 
 def read_whole(fd: int) -> bytes:
     """The whole content of a regular file, wherever its offset is."""
-    size = os.fstat(fd).st_size
-    pieces = []
-    offset = 0
-    while offset < size:
-        piece = os.pread(fd, size - offset, offset)
-        if not piece:
-            break
-        pieces.append(piece)
-        offset += len(piece)
-    return b"".join(pieces)
+    size, content = os.fstat(fd).st_size, b""
+    while len(content) < size and (piece := os.pread(fd, size - len(content), len(content))):
+        content += piece
+    return content
 
 
 def write_all(fd: int, content: bytes) -> None:

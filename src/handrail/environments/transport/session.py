@@ -70,8 +70,7 @@ class Session:
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
         those that write outside of the work tree do, and with `asked_mounts` those that write below these. `way_out` opens the
         tunnel to a proxy that commands are told of."""
-        self.state = state
-        self._on_held = on_held
+        self.state, self._on_held = state, on_held
         effects = {**effects, "asks": True} if effects is not None and on_held is not None else effects
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
