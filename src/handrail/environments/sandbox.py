@@ -203,8 +203,11 @@ def runs_elsewhere(tree: str) -> list[str]:
 
 def _repositories(pointer: str, tree: str) -> Iterator[str]:
     """The folder of the work tree's repository, if it lies in the tree, and of its submodules and worktrees."""
-    folder = _leads_to(pointer)
-    if folder is None or not os.path.realpath(folder).startswith(tree.rstrip("/") + "/"):
+    folder = pointer
+    if not os.path.isdir(pointer):
+        word, _, path = _beginning(pointer, 4096).partition(":")
+        folder = os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else ""
+    if not folder or not os.path.realpath(folder).startswith(tree.rstrip("/") + "/"):
         return
     yield folder
     count = 0
@@ -216,13 +219,6 @@ def _repositories(pointer: str, tree: str) -> Iterator[str]:
                 count += 1
             if count > _MAX_REPOSITORIES:
                 return
-
-
-def _leads_to(pointer: str) -> str | None:
-    if os.path.isdir(pointer):
-        return pointer
-    word, _, path = _beginning(pointer, 4096).partition(":")
-    return os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else None
 
 
 def _beginning(path: str, size: int) -> str:

@@ -46,9 +46,8 @@ class Work(NamedTuple):
 
 
 class Job(NamedTuple):
-    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit.
-
-    The id is empty until it is added."""
+    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit. The id is empty until it is
+    added."""
 
     id: str
     name: str

@@ -64,7 +64,7 @@ class ModalCloud:
         made = await modal.Sandbox.create.aio(
             app=await modal.App.lookup.aio(settings.app, create_if_missing=True),
             image=image,
-            name=_name(labels) if settings.persistent else None,
+            name=f"{LABEL}-{labels[TASK]}"[:64] if settings.persistent else None,
             tags=dict(labels),
             timeout=lifetime,
             idle_timeout=min(settings.idle_timeout, lifetime),
@@ -91,7 +91,8 @@ class ModalCloud:
 
     async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         try:
-            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
+            name = f"{LABEL}-{labels[TASK]}"[:64]
+            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, name))
         except modal.exception.NotFoundError:
             return None  # or its lifetime was over
 
@@ -168,10 +169,6 @@ class ModalStream:
 async def _read(source: Any, sink: Callable[[bytes], None]) -> None:
     async for data in source:
         sink(data)
-
-
-def _name(labels: Mapping[str, str]) -> str:
-    return f"{LABEL}-{labels[TASK]}"[:64]
 
 
 class ModalEnvironment(CloudEnvironment):

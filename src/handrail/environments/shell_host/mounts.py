@@ -138,13 +138,13 @@ def also_at(place: str) -> list[str]:
     if not inside:
         return []
     device, root, at = max(inside, key=lambda row: len(row[2]))  # of several at one place the last is on top
-    own = _join(root, os.path.relpath(place, at))
+    own = os.path.normpath(os.path.join(root, os.path.relpath(place, at)))
     found = []
     for other, its_root, its_place in table:
         if other != device or its_place == at:
             continue
         if _is_in(own, its_root):
-            found.append(_join(its_place, os.path.relpath(own, its_root)))
+            found.append(os.path.normpath(os.path.join(its_place, os.path.relpath(own, its_root))))
         elif _is_in(its_root, own):
             found.append(its_place)
     return [path for path in found if not os.path.lexists(place) or _is_below(path, place)]
@@ -167,10 +167,6 @@ def _is_below(path: str, place: str) -> bool:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _join(folder: str, rest: str) -> str:
-    return os.path.normpath(os.path.join(folder, rest))
 
 
 def devices(of_kind: Callable[[str, int], object]) -> Iterator[str]:

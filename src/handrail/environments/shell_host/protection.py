@@ -170,17 +170,13 @@ def _by_namespaces(policy: Packet, pids: bool) -> Packet:
 
 def _namespaces(policy: Packet) -> int:
     network = 0 if policy["network"] else mounts.NEW_NETWORK
-    return network | mounts.NEW_MOUNTS | (0 if _is_root() else mounts.NEW_USERS)
+    return network | mounts.NEW_MOUNTS | (0 if os.geteuid() == 0 else mounts.NEW_USERS)
 
 
 def start_loopback() -> None:
     """The only network that there is: what a command serves can be reached by others of the same profile."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
 
 
 def _arrange(policy: Packet, missing: list[str]) -> None:
@@ -192,10 +188,9 @@ def _arrange(policy: Packet, missing: list[str]) -> None:
     _protect_folders(policy)
     for what, apply in (
         ("sockets", lambda: _cover_sockets(policy)),
-        ("ssh settings", (lambda: None) if _is_root() else _own_ssh_settings),
+        ("disks", _cover_disks) if os.geteuid() == 0 else ("ssh settings", _own_ssh_settings),
         ("terminals", _own_terminals),
         ("/sys", lambda: mounts.make_read_only("/sys")),
-        ("disks", _cover_disks if _is_root() else lambda: None),
     ):
         _or_missing(what, apply, missing)
     if landlock.abi() < landlock.OLDEST_SCOPE_ABI:
@@ -203,7 +198,7 @@ def _arrange(policy: Packet, missing: list[str]) -> None:
 
 
 def _protect_kernel(missing: list[str]) -> None:
-    for part in ("sys", "sysrq-trigger", "irq", "bus") if _is_root() else ():
+    for part in ("sys", "sysrq-trigger", "irq", "bus") if os.geteuid() == 0 else ():
         _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
 
 

@@ -99,10 +99,9 @@ def keep_only(fds: Iterable[int]) -> None:
 
 
 class ClientPage:
-    """The page that a shell's client and the effect watcher share: which call runs, and whether it has changed something. Neither
-    costs a message, so that a call that changes nothing costs next to nothing.
-
-    This is the client's end. It holds no descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
+    """The page that a shell's client and the effect watcher share: which call runs, and whether it has changed something.
+    Neither costs a message, so that a call that changes nothing costs next to nothing. This is the client's end. It holds no
+    descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
 
     def __init__(self) -> None:
         self._address, self._numbers = 0, _Numbers()
@@ -137,11 +136,9 @@ class ClientPage:
 
 
 class CallPage:
-    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried;
-    one that is complete. A call that is not recorded is 0.
-
-    bash asks for `-N` of the page: whether its modification time is after its access time. If so, it says to the watcher
-    that its command is over, and the client need not ask."""
+    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is
+    tried; one that is complete. A call that is not recorded is 0. bash asks for `-N` of the page: whether its modification time
+    is after its access time. If so, it says to the watcher that its command is over, and the client need not ask."""
 
     def __init__(self, fd: int) -> None:
         self._fd, self._memory = fd, mmap.mmap(fd, _BYTES)
