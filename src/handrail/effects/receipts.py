@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..store.database import Database
 
 log = logging.getLogger(__name__)
-
 FORMAT = "handrail-audit-1"
 BATCH = 256
 _KEY, _HEAD, _TIMESTAMPS = "key.pem", "head.json", "timestamps.jsonl"

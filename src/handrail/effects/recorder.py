@@ -22,7 +22,6 @@ from ..store.call_records import CallNumbers, CallRecord
 from .open_call import Ended
 
 log = logging.getLogger(__name__)
-
 JOURNAL_FOLDER, NUMBERS_FILE, BEGUN_FOLDER = "journal", "call-number", "begun-calls"
 _MAX_BEGUN_BYTES = 1 << 20
 _MAX_HEAD, _MAX_SHOWN, _MAX_FOLDERS = 500, 4_000, 1000

@@ -83,9 +83,12 @@ def settle_isolated(context: ToolContext, trial: IsolatedTrial) -> list[str]:
         named = ", ".join(conflicts[:_MAX_LINES])
         return [f"It was tried, and is not kept: meanwhile somebody else has changed {named}", "nothing has changed"]
     effects.has_run(trial.environment, changed=True)
+    if kept:  # without the removal of folders in which something stays
+        left = {folder for change in changes if change.path not in kept for folder in _above(change.path, kept)}
+        changes = [each for each in changes if each.path in kept and not (each.kind == "lost" and each.path in left)]
     try:
         with effects.calls.recorder.files.writing(effects.number) as record:
-            for change in _picked(changes, kept) if kept else changes:
+            for change in changes:
                 _keep(change, record)
     except OSError as error:
         return [f"It was tried, and cannot be kept: {error}", effects.take_back(effects.number)]
@@ -124,12 +127,6 @@ def _reviewed(context: ToolContext, told: JsonDict, diffs: list[str], number: in
 
 def _above(path: str, paths: Iterable[str]) -> set[str]:
     return {str(folder) for folder in Path(path).parents}.intersection(paths)
-
-
-def _picked(changes: list[Change], kept: set[str]) -> list[Change]:
-    """The changes at these paths, without the removal of folders in which something stays."""
-    left = {folder for change in changes if change.path not in kept for folder in _above(change.path, kept)}
-    return [each for each in changes if each.path in kept and not (each.kind == "lost" and each.path in left)]
 
 
 def _listed(told: JsonDict) -> dict[str, str]:

@@ -121,9 +121,8 @@ class Exchange:
             if sending is not None:
                 await sending
             if keeps is None:  # another protocol from here on
-                await asyncio.gather(
-                    _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
-                )
+                back = _relay(reader, self._writer, Mask(prepared.hidden))
+                await asyncio.gather(_relay(self._reader, writer, Mask(())), back)
             return bool(keeps)
         finally:
             if sending is not None:

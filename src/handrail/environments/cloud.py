@@ -32,7 +32,6 @@ from .transport.stream import SdkLoop, Stream, StreamChannel, sdk_loops
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
 CHECK_SECONDS = 8.0
 CREATE_SECONDS = 600.0  # an image may have to be built first
 ASK_SECONDS = 30.0

@@ -15,6 +15,13 @@ from ..types import JsonDict, ToolContext
 from .output import MaskedStream, Masker, Output, OutputSink, describe, is_binary
 from .tasks import TaskEnvironments
 
+log = logging.getLogger(__name__)
+_PROGRESS_SECONDS, _PROGRESS_CHARS = 0.1, 200
+_PROGRESS_BYTES = 4 * _PROGRESS_CHARS
+_HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
+_PART_BYTES = 32 << 10
+_LINES = re.compile(rb"[\r\n]+")
+
 
 class Request(NamedTuple):
     """Arguments that can be used as they are. `notes` tell the model what was changed in its request."""
@@ -55,16 +62,6 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
         tuple(args.get("watch_patterns") or ()),
         tuple(notes),
     )
-
-
-log = logging.getLogger(__name__)
-
-_PROGRESS_SECONDS = 0.1
-_PROGRESS_CHARS = 200
-_PROGRESS_BYTES = 4 * _PROGRESS_CHARS
-_HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
-_PART_BYTES = 32 << 10
-_LINES = re.compile(rb"[\r\n]+")
 
 
 # Takes a command's output and exit code, and returns what is shown instead.

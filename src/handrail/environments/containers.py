@@ -34,7 +34,6 @@ _JOBS_ROOT = "/var/tmp/handrail"  # for persistent containers: /tmp may be empti
 # An engine's containers are those of one place, which these say.
 _PLACES = ("DOCKER_HOST", "APPTAINER_CONFIGDIR", "SINGULARITY_CONFIGDIR", "HOME")
 _cleared: set[object] = set()
-
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _NOT_SYSTEM = ("/var/tmp", "/run/user", "/dev/shm")
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock")

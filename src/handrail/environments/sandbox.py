@@ -140,12 +140,7 @@ class SandboxPolicy:
     def _steps(self, cwd: str) -> list[list[str]]:
         """What is mounted, in the words of bwrap. A folder comes before what is in it, so that the inner one holds: a work tree
         in a hidden folder is there, and a hidden folder in the work tree is not."""
-        steps = {
-            "/": ["--ro-bind", "/", "/"],
-            "/dev": ["--dev", "/dev"],
-            "/proc": ["--proc", "/proc"],
-            **self._covers(),
-        }
+        steps = {"/": ["--ro-bind", "/", "/"], "/dev": ["--dev", "/dev"], "/proc": ["--proc", "/proc"]} | self._covers()
         if self.network:
             # Name resolution uses files that are often links into /run.
             steps["/run/systemd/resolve"] = ["--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]

@@ -93,7 +93,6 @@ class ProcessRecords:
                 os.unlink(self._path(record_id, kind))
 
     # The notice of its end, which is given once, by the first runtime
-
     def owe_notice(self, record_id: str) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         os.close(os.open(self._path(record_id, _OWED), os.O_WRONLY | os.O_CREAT, 0o600))

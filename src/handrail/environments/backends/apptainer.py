@@ -29,9 +29,7 @@ from ..shell_host import proc
 from ..transport.link import Fatal
 
 log = logging.getLogger(__name__)
-
 DEFAULT_IMAGE = "docker://python:3.13"
-
 _PROGRAMS = ("apptainer", "singularity")
 _START_SECONDS = 1800.0  # an image may have to be loaded and unpacked
 _END_SECONDS = 10.0

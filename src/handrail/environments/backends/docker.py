@@ -23,9 +23,7 @@ from ..errors import EnvironmentStartError
 from ..transport import idle_watcher
 
 log = logging.getLogger(__name__)
-
 DEFAULT_IMAGE = "python:3.13"
-
 _START_SECONDS, _PULL_SECONDS = 120.0, 1800.0
 
 

@@ -22,6 +22,9 @@ Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
 MAX_PATHS, MAX_DIFFS = 1_000, 50
 MAX_DIFF_BYTES, MAX_DIFF_LINES = 256 << 10, 200
+_NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)
+_MOVES = (log.RENAME, log.EXCHANGE)
+_KEPT = (log.CONTENT, log.STASHED, log.RENAME)
 
 
 def describe(
@@ -208,11 +211,6 @@ def _digest(entries: list[Entry]) -> str:
         content = hashlib.sha256(entry.content()).digest()
         digest.update(repr((entry.kind, entry.path, entry.second, entry.meta, entry.extended, content)).encode())
     return digest.hexdigest()
-
-
-_NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)
-_MOVES = (log.RENAME, log.EXCHANGE)
-_KEPT = (log.CONTENT, log.STASHED, log.RENAME)
 
 
 class State(NamedTuple):

@@ -24,7 +24,6 @@ _CWD = 0xFFFFFF9C
 _IGNORE_MODES = 1 << 1 | 1 << 3  # the capabilities DAC_OVERRIDE and FOWNER
 _RIGHTS = (b"Uid:", b"Gid:", b"Groups:", b"CapEff:", b"Seccomp_filters:")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 _statx = ctypes.CDLL(None, use_errno=True).syscall
 _statx.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p]
 _STATX = {"x86_64": 332, "aarch64": 291}.get(os.uname().machine, -1)

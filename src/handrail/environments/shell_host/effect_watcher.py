@@ -38,7 +38,6 @@ _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _IS_ROOT = os.geteuid() == 0
 _CALL_PAGE = f"/memfd:{CALL_PAGE} (deleted)"
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
-
 Answer = Union[int, Reply, None]  # noqa: UP007  Python 3.8 knows no other
 """An error, or what the caller gets for what was performed here; None lets the kernel perform it."""
 CallOf = Callable[[int], CallJournal]

@@ -22,7 +22,6 @@ from .syscall_filter import ROUTES
 from .syscall_names import Memory, Unreadable, masked_socket
 
 CALLS = ("connect", "sendto", "sendmsg", "sendmmsg")
-
 _libc = ctypes.CDLL(None, use_errno=True)
 _PIDFD_OPEN, _PIDFD_GETFD, _OPENAT2, _IN_ROOT = 434, 438, 437, 0x10
 _SO_DOMAIN = 39

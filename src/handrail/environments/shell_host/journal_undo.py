@@ -26,6 +26,7 @@ _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 _BEFORE_SUFFIX = ".before-undo-"
 _END_SECONDS, _POLL_SECONDS = 3.0, 0.01
+JOB_MARK = ".job"
 
 
 class Undone(NamedTuple):
@@ -312,9 +313,6 @@ def _put_extended(path: str, extended: bytes) -> bool:
             if name not in present or os.getxattr(path, name) != value:
                 os.setxattr(path, name, value)
     return True
-
-
-JOB_MARK = ".job"
 
 
 def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]:

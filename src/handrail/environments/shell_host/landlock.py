@@ -34,7 +34,6 @@ _RIGHTS_BY_ABI = {3: (1 << 15) - 1, 5: (1 << 16) - 1}
 
 # What every program expects to be writable.
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

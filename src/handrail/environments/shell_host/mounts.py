@@ -16,7 +16,6 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _AT_RECURSIVE, _AT_FDCWD = 442, 0x8000, -100
 _KEPT_FLAGS = 0x400 | 0xF  # relatime, and what may not be taken away from a mount of the parent namespace
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

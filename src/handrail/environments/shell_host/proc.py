@@ -16,7 +16,6 @@ from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Pyth
 _DELETED = " (deleted)"
 _MAX_SEARCHES = 3
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)

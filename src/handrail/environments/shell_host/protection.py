@@ -46,11 +46,32 @@ from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
 CONTAINED = "files outside of the work tree"  # among what is missing
-
 _SSH_INCLUDED = "/etc/ssh/ssh_config.d"
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 # Terminals of the person, and devices that type.
 _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
+_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _MODE_FILTER = 22, 24, 2
+_CAPABILITY_VERSION = 0x20080522
+
+# What would let root undo a mount, reach into other processes and the kernel, or read a file past the mounts.
+# In this order: dac_read_search (open_by_handle_at), sys_module, sys_rawio, sys_ptrace, sys_admin, mknod, mac_override,
+# mac_admin, perfmon, bpf, checkpoint_restore.
+_DROPPED_BY_ROOT = (2, 16, 17, 19, 21, 27, 32, 33, 38, 39, 40)
+_OF_NETWORK = (12, 13)  # net_admin and net_raw, which could lead an allowed connection elsewhere
+_ALL = range(64)
+
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_LOAD, _EQUAL, _AND, _HAS_BIT, _RETURN = 0x20, 0x15, 0x54, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_X32 = 0x40000000
+_CLONE3 = 435  # the same everywhere
+# By machine: each architecture that its programs may be of, with the numbers of clone and unshare.
+_CALLS = {
+    "x86_64": ((0xC000003E, 56, 272), (0x40000003, 120, 310)),
+    "aarch64": ((0xC00000B7, 220, 97), (0x40000028, 120, 337)),
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
@@ -319,30 +340,6 @@ def _by_landlock(policy: Packet) -> Packet:
         drop_capabilities()
     missing = ["sockets", "terminals", "renaming folders above", "modes and times of files"]
     return {"by": LANDLOCK, "pids": False, "missing": missing}
-
-
-_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _MODE_FILTER = 22, 24, 2
-_CAPABILITY_VERSION = 0x20080522
-
-# What would let root undo a mount, reach into other processes and the kernel, or read a file past the mounts.
-# In this order: dac_read_search (open_by_handle_at), sys_module, sys_rawio, sys_ptrace, sys_admin, mknod, mac_override,
-# mac_admin, perfmon, bpf, checkpoint_restore.
-_DROPPED_BY_ROOT = (2, 16, 17, 19, 21, 27, 32, 33, 38, 39, 40)
-_OF_NETWORK = (12, 13)  # net_admin and net_raw, which could lead an allowed connection elsewhere
-_ALL = range(64)
-
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
-_LOAD, _EQUAL, _AND, _HAS_BIT, _RETURN = 0x20, 0x15, 0x54, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_X32 = 0x40000000
-_CLONE3 = 435  # the same everywhere
-# By machine: each architecture that its programs may be of, with the numbers of clone and unshare.
-_CALLS = {
-    "x86_64": ((0xC000003E, 56, 272), (0x40000003, 120, 310)),
-    "aarch64": ((0xC00000B7, 220, 97), (0x40000028, 120, 337)),
-}
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def clone_number() -> int:

@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple  # noqa:
 
 Packet = Dict[str, Any]  # noqa: UP006  the same
 Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
-
 PACKET_BYTES = 1 << 17
 # Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
@@ -23,7 +22,6 @@ _CREDENTIALS = struct.Struct("3i")  # pid, user, group
 _ROOM = socket.CMSG_SPACE(8 * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)  # for 8 descriptors
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # to combine flags of their own type takes longer than the system call
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
-
 CURRENT, CHANGED, TRIED, ENDED = range(4)  # the numbers in a call page
 CALL_PAGE = "handrail-call"
 _BYTES = 4096

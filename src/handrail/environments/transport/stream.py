@@ -13,7 +13,6 @@ from ..shell_host.connection import Fatal, Lost
 from .link import Shared
 
 T = TypeVar("T")
-
 OPEN_SECONDS = 60.0
 # An SDK retries; what has not got through by then is lost.
 WRITE_SECONDS = 30.0
