@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 
+from ..base.safe_text import well_formed
 from ..errors import InvalidArguments, ToolFailed
 from ..protocols import Action, ActionKind, Files, Preview
 from ..types import JsonDict, ToolContext
@@ -97,6 +98,13 @@ def judged_path(path: str, context: ToolContext) -> str:
         why = "leads elsewhere than when it was checked: a link was changed; nothing was written"
         raise ToolFailed(f"{shown(path)} {why}")
     return resolved
+
+
+def save(data: bytes, path: str, context: ToolContext) -> str:
+    """Write into the task's files and return the resolved path."""
+    resolved = judged_path(path, context)
+    written_files_of(context).write(resolved, data)
+    return well_formed(resolved)
 
 
 def everything(context: ToolContext) -> str:
