@@ -114,7 +114,7 @@ def test_a_process_with_fewer_rights_than_the_shell_deletes_nothing_more_than_it
     held = "restrict(writable=['/dev'], readable=[], hidden=[], network=True)"
     found = f"sys.path.append('{Path(landlock.__file__).parents[1]}'); from shell_host.landlock import restrict"
     code = f"import os, sys; {found}; {held}; os.execvp('rm', ['rm', '-rf', 'big'])"
-    call = recorder.run(f'python3 -IS -c "{code}" 2>&1 | grep -c denied >denied; rm -rf big/0; true')
+    call = recorder.run(f'python3 -ISB -c "{code}" 2>&1 | grep -c denied >denied; rm -rf big/0; true')
     assert int((recorder.work / "denied").read_text()) > 0
     assert (recorder.work / "big" / "1" / "f1").exists()
     assert log.RENAME not in [entry.kind for entry in recorder.entries(call)]
