@@ -220,7 +220,7 @@ def open_session(
         closing.callback(agent.close)
         link.session_id = agent.session_id
         if mcp is not None:
-            mcp.ask_model_by(sampler_of(agent.models, app.runtime.hooks.invoke))
+            mcp.connections.requests.sampler = sampler_of(agent.models, app.runtime.hooks.invoke)
         mine, otherwise = EditorApprover(link, cwd, app), app.runtime.approver
         app.runtime.approver = mine if otherwise is None else ChainApprover(mine, otherwise)
         session = Session(app, agent, link, turns, mcp)
