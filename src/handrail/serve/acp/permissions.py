@@ -42,10 +42,8 @@ class EditorApprover:
 
     async def _decide(self, request: ApprovalRequest) -> Answer | None:
         link = self._link
-        ids = (
-            request.tool_call_id,
-            request.tool_call_id.rpartition(".")[0],
-        )  # its own card, or that of the call that makes it
+        # Its own card, or that of the call that makes it.
+        ids = (request.tool_call_id, request.tool_call_id.rpartition(".")[0])
         call_id = next((each for each in ids if each in link.open_calls), "")
         if not call_id:  # a child agent's call, or none of a model's: it has no card yet
             call_id = f"approval-{request.id}"
@@ -68,9 +66,8 @@ class EditorApprover:
                 return Answer(Decision.DENY, self.name, "the question was closed")
             if outcome.option_id != _EDIT.option_id or _EDIT not in options:
                 break
-            field: JsonDict = {
-                "text": {"type": "string", "title": request.editable.capitalize(), "default": request.text}
-            }
+            shown_as = request.editable.capitalize()
+            field: JsonDict = {"text": {"type": "string", "title": shown_as, "default": request.text}}
             message = "Change it. What you send is judged again, and runs in place of what the agent wanted."
             edited = str((await _form(link, message, field, call_id)).get("text") or "")
             if edited and edited.strip() != request.text.strip():
