@@ -33,6 +33,7 @@ _notes = threading.Lock()
 _held: list[str] | None = None
 _NAME = "handrail"
 _EXTRA = re.compile(r"pip install 'handrail\[([\w,-]+)\]'")
+_NARROW = 36  # columns for a cell of several words; with fewer, it goes below its row
 
 
 def typed(arguments: str) -> str:
@@ -67,9 +68,8 @@ def _program() -> str:
     if os.path.basename(called) != _NAME:  # by `python -m handrail`, or by a program of somebody else
         return f"{shlex.quote(sys.executable)} -m {_NAME}"
     found = shutil.which(_NAME)
-    if found is not None and os.path.realpath(found) == os.path.realpath(called):
-        return _NAME
-    return shlex.quote(called)
+    is_ours = found is not None and os.path.realpath(found) == os.path.realpath(called)
+    return _NAME if is_ours else shlex.quote(called)
 
 
 def say(message: str) -> None:
@@ -199,7 +199,6 @@ def emit_either(value: Any, text: str, *, as_json: bool) -> None:
 
 
 def colours(stream: TextIO) -> bool:
-    """Whether a stream is to have colours."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -239,9 +238,6 @@ def _has_descriptor(stream: TextIO, number: int) -> bool:
         return stream.fileno() == number
     except (OSError, ValueError):
         return False
-
-
-_NARROW = 36  # columns for a cell of several words; with fewer, it goes below its row
 
 
 def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None) -> None:
@@ -320,13 +316,11 @@ _BY_ERROR_TYPE = {
 
 
 def exit_code_of(outcome: Outcome) -> ExitCode:
-    """The code for the outcome of a call."""
     failure = error_of(outcome)
     return ExitCode.OK if failure is None else _BY_ERROR_TYPE.get(str(failure.get("error_type")), ExitCode.FAILED)
 
 
 def exit_code_of_error(error: HandrailError) -> ExitCode:
-    """The code for an error that ended a command."""
     if isinstance(error, UnknownToolset):
         return ExitCode.USAGE
     return _BY_ERROR_TYPE.get(error.error_type, ExitCode.FAILED) if isinstance(error, ToolError) else ExitCode.FAILED

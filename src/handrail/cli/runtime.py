@@ -83,8 +83,6 @@ _PATIENCE_SECONDS = 2.0
 
 
 class Ending(Enum):
-    """Why the wait was over."""
-
     DONE = auto()
     TIMED_OUT = auto()
     INTERRUPTED = auto()

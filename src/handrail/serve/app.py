@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 # How soon a stream ends after its client's token was revoked, if anything is sent on it.
 _CHECK_SECONDS = 2.0
+_NOT_BUILT = """<!doctype html><meta charset="utf-8"><title>Handrail</title>
+<p>The API runs, but this installation has no web console. It is built with npm: install npm and then Handrail again, or run
+<code>make console</code> in a clone.</p>
+"""
 
 
 def build(served: Served, guard: Guard) -> Starlette:
@@ -155,12 +159,6 @@ class _Headers:
             await send(message)
 
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
-
-
-_NOT_BUILT = """<!doctype html><meta charset="utf-8"><title>Handrail</title>
-<p>The API runs, but this installation has no web console. It is built with npm: install npm and then Handrail again, or run
-<code>make console</code> in a clone.</p>
-"""
 
 
 def console() -> list[Any]:

@@ -13,7 +13,8 @@ import jsonschema_rs
 from ..core.outcome import refuse_constant
 from ..errors import HandrailError, StoreError, ToolError
 from ..types import JsonDict
-from .tokens import Role, Who
+from .tokens import Role as Role
+from .tokens import Who
 
 if TYPE_CHECKING:
     from starlette.requests import Request

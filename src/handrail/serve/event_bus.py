@@ -136,8 +136,7 @@ class Bus:
         with self._lock:
             behind, kept = self.last_id - last_id, len(self._events)
             if 0 <= behind <= kept:
-                found = list(islice(reversed(self._events), max(0, behind - _MAX_BATCH), behind))
-                return found[::-1]
+                return list(islice(reversed(self._events), max(0, behind - _MAX_BATCH), behind))[::-1]
             return [Event(self.last_id, MISSED, {})]
 
     async def follow(self, last_id: int | None = None) -> AsyncIterator[list[Event]]:

@@ -1,7 +1,5 @@
 """Running and finished calls: published as events, and counted."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -57,20 +55,17 @@ class LiveCalls:
         with self._lock:
             self.ended.append(done)
             self.since = min(self.since, done.get("started", self.since))
-            self._count(done)
+            minute = int((done.get("started", time.time()) + done.get("seconds", 0)) // 60)
+            if minute not in self._minutes:
+                newest = max(minute, *self._minutes, 0)
+                self._minutes = {each: counts for each, counts in self._minutes.items() if each > newest - _MINUTES}
+                self._minutes[minute] = {"calls": 0, "errors": 0, "denied": 0}
+            counts, failed = self._minutes[minute], done["status"] != "ok"
+            counts["calls"] += 1
+            counts["errors"] += failed
+            counts["denied"] += done["error_type"] == "denied"
+            self._tools.setdefault(done["tool"], _Tool()).note(done.get("seconds"), done.get("waited", 0.0), failed)
         self._bus.publish("call.ended", **done)
-
-    def _count(self, done: JsonDict) -> None:
-        minute, failed = int((done.get("started", time.time()) + done.get("seconds", 0)) // 60), done["status"] != "ok"
-        if minute not in self._minutes:
-            newest = max(minute, *self._minutes, 0)
-            self._minutes = {each: counts for each, counts in self._minutes.items() if each > newest - _MINUTES}
-            self._minutes[minute] = {"calls": 0, "errors": 0, "denied": 0}
-        counts = self._minutes[minute]
-        counts["calls"] += 1
-        counts["errors"] += failed
-        counts["denied"] += done["error_type"] == "denied"
-        self._tools.setdefault(done["tool"], _Tool()).note(done.get("seconds"), done.get("waited", 0.0), failed)
 
     def recent(self) -> list[JsonDict]:
         with self._lock:

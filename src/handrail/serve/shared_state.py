@@ -170,6 +170,10 @@ def request_view(stored: StoredRequest) -> JsonDict:
     spans = [(each.start, each.end) for each in request.concerns]
     # What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text.
     shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
+    decided: JsonDict = dict.fromkeys(("decision", "by", "why"))
+    if answer is not None:
+        decided = {"decision": answer.decision.value, "by": answer.by, "why": answer.why}
+        decided |= {"decision": "edit", "why": f"changed to: {visible(answer.edited)}"} if answer.edited else {}
     return {
         **{name: getattr(request, name) for name in _SHOWN},
         "state": stored.state.value,
@@ -183,8 +187,6 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "offers": [{"decision": each.value, "covers": covered_by(request, each)} for each in request.offers],
         "asked_at": stored.created,
         "is_waiting": stored.is_waiting,
-        "decision": (answer.decision.value if not answer.edited else "edit") if answer else None,
-        "by": answer.by if answer else None,
-        "why": (f"changed to: {visible(answer.edited)}" if answer.edited else answer.why) if answer else None,
+        **decided,
         "answered_at": stored.answered,
     }

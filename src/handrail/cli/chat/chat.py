@@ -123,7 +123,6 @@ class Chat:
 
     @property
     def was_used(self) -> bool:
-        """Whether the session has any messages."""
         return hasattr(self, "agent") and len(self.agent.loop.conversation) > 0
 
     def talk(self, first: str = "") -> None:

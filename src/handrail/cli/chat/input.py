@@ -32,6 +32,12 @@ from .turn import Leave, signals
 # Of each command what it does, and what can come after its name; after a tab, what that is.
 Commands = Mapping[str, tuple[str, Callable[[], Iterable[str]]]]
 _REFRESH_SECONDS = 1.0  # of the line below the prompt
+_CLIPBOARDS = (
+    ("wl-paste", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
+    ("pngpaste", "-"),
+)
+_CLIPBOARD_SECONDS = 5.0
 
 
 class Input:
@@ -207,14 +213,6 @@ def _completes() -> bool:
     """Whether choices are shown while typing: for slash commands, and for `@file`."""
     document = get_app().current_buffer.document
     return document.text.startswith("/") or document.get_word_before_cursor(WORD=True).startswith("@")
-
-
-_CLIPBOARDS = (
-    ("wl-paste", "--type", "image/png"),
-    ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
-    ("pngpaste", "-"),
-)
-_CLIPBOARD_SECONDS = 5.0
 
 
 def clipboard_image() -> bytes:

@@ -52,7 +52,6 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, as they are now."""
         columns, rows = shutil.get_terminal_size()
         return max(20, columns), max(5, rows)
 
@@ -144,7 +143,6 @@ class Screen:
         return b""
 
     def _mark_pastes(self, wanted: bool) -> None:
-        """Whether the terminal marks what is pasted."""
         if self._reads_keys:
             self._put("\x1b[?2004h" if wanted else "\x1b[?2004l")
 

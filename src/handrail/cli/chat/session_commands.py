@@ -21,6 +21,8 @@ from .screen import Screen
 
 LISTED = 15
 _SHOWN_AGAIN = 4
+_RESULT_CHARS = 2_000
+_SHOWN_CHARS = 600
 
 
 def undo(chat: Chat, rest: str) -> None:
@@ -155,10 +157,6 @@ def greet(chat: Chat) -> None:
         show(chat.screen, agent.loop.conversation.messages, last=_SHOWN_AGAIN)
     else:
         chat.say("What should I do? /help lists the commands; Ctrl-D leaves.", "dim")
-
-
-_RESULT_CHARS = 2_000
-_SHOWN_CHARS = 600
 
 
 def _as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:

@@ -23,6 +23,14 @@ from .type_ahead import COMMAND_SIGNS, TypedAhead
 _ROWS_FOR_THE_REST = 8
 _TODO_LINES = 6
 _STYLES = {status: "" if status == "in_progress" else "dim" for status in TODO_MARKS}
+# A part that never ends (one list, one file, one line) is set in pieces of so many lines, or characters.
+_MAX_LINES = 200
+_MAX_CHARS = 4_000
+_FENCES = ("```", "~~~")
+_LIVE_LINES = 3
+_KEPT_CHARS = 240
+_CHILD_POLL_SECONDS = 0.5
+_CHILD_MESSAGES, _CHILD_OUTPUT_LINES = 8, 3
 
 
 class View:
@@ -43,7 +51,6 @@ class View:
         self.status_line: Callable[[], str] = lambda: ""
 
     def begin(self, status: str) -> None:
-        """A turn begins."""
         with self._lock:
             self._since, self._status, self._count, self._is_stopping = time.monotonic(), status, 0, False
             self._calls.clear()
@@ -168,12 +175,6 @@ def _in_one_line(text: str) -> str:
     return visible(text.replace("\n", " ⏎ "))
 
 
-# A part that never ends (one list, one file, one line) is set in pieces of so many lines, or characters.
-_MAX_LINES = 200
-_MAX_CHARS = 4_000
-_FENCES = ("```", "~~~")
-
-
 class Answer:
     """Takes text in any pieces. `done` gets each complete part, as Markdown."""
 
@@ -232,10 +233,6 @@ class Answer:
             self._done("\n".join(lines))
 
 
-_LIVE_LINES = 3
-_KEPT_CHARS = 240
-
-
 class Thought:
     """Takes text in any pieces. It is not part of the answer, and not stored."""
 
@@ -257,10 +254,6 @@ class Thought:
         return f"Thought for {seconds(time.monotonic() - began)}: {shortened(text, _KEPT_CHARS)}" if text else ""
 
 
-_CHILD_POLL_SECONDS = 0.5
-_CHILD_MESSAGES, _CHILD_OUTPUT_LINES = 8, 3
-
-
 class OpenChild:
     """What one child agent does, opened below while it works: from the store, where each of its messages is kept as it comes."""
 
@@ -270,7 +263,6 @@ class OpenChild:
         self._read_at, self._found = 0.0, list[str]()
 
     def begin(self, session: str) -> None:
-        """A turn of this session begins."""
         self._session, self._since, self._number = session, time.time(), 0
 
     def next(self) -> None:

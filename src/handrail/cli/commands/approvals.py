@@ -196,17 +196,12 @@ def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: Json = Fal
 
 def _request_view(stored: StoredRequest) -> JsonDict:
     request = stored.request
-    return {
-        **{name: getattr(request, name) for name in ("id", "tool", "text", "preview", "cwd", "environment")},
-        "kind": request.kind.value,
-        "session": request.session_id,
-        "task": request.task_id,
-        "concerns": [concern._asdict() for concern in request.concerns],
-        "offers": [decision.value for decision in request.offers],
-        "asked_at": _when(stored.created),
-        "expires_at": _when(request.expires_at),
-        "is_waiting": stored.is_waiting,
-    }
+    view: JsonDict = {name: getattr(request, name) for name in ("id", "tool", "text", "preview", "cwd", "environment")}
+    view |= {"kind": request.kind.value, "session": request.session_id, "task": request.task_id}
+    view["concerns"] = [concern._asdict() for concern in request.concerns]
+    view["offers"] = [decision.value for decision in request.offers]
+    times = {"asked_at": _when(stored.created), "expires_at": _when(request.expires_at)}
+    return {**view, **times, "is_waiting": stored.is_waiting}
 
 
 def _grant_view(grant: StoredGrant) -> JsonDict:

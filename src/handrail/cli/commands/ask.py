@@ -16,8 +16,6 @@ Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answer
 timed out, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -38,6 +36,7 @@ from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed,
 from ..runtime import Ending, open_runtime, stdin_has_input, supervise
 
 _MAX_CONTEXT_CHARS = 400_000
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def ask(
@@ -94,7 +93,6 @@ def ask(
 
 
 def _text(question: str) -> str:
-    """The question, and what came on stdin."""
     material = ""
     if not sys.stdin.isatty():
         if not stdin_has_input():
@@ -108,9 +106,6 @@ def _text(question: str) -> str:
     if not question.strip():
         raise BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
-
-
-_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Reporter:

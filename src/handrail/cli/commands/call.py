@@ -23,7 +23,6 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any, TextIO
 
 from ...core.outcome import Outcome, error_of, error_outcome, parsed, to_json
@@ -38,6 +37,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
 _GIVEN = "key=value, key:=json, key=@file; or - for JSON from stdin."
 Arguments = Annotated[list[str] | None, argument("KEY=VALUE", _GIVEN, autocompletion=argument_names)]
+_ITEM = re.compile(r"(?P<key>[^\s=:@]+)(?P<sign>:?=)(?P<value>.*)", re.DOTALL)
 
 
 def call(
@@ -58,21 +58,16 @@ def call(
         def work(cancel: CancelToken) -> Outcome:
             return app.runtime.handle(tool, given, task, None, session, cancel=cancel, on_progress=show_progress)
 
-        outcome = _outcome(tool, work, timeout)
-        _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise Exit(exit_code_of(outcome))
-
-
-def _outcome(tool: str, work: Callable[[CancelToken], Outcome], timeout: float | None) -> Outcome:
-    """The outcome of the call, however it ends."""
-    try:
-        value, ending = supervise(work, timeout=timeout)
-    except SystemExit as error:
-        return error_outcome(ToolFailed(f"{tool} called sys.exit({error.code!r}) instead of returning a result"))
-    if value is not None:  # with what a tool that was stopped had by then
-        return value
-    timed_out = CallTimeout(f"{tool} timed out after {timeout:g} s") if ending is Ending.TIMED_OUT else None
-    return error_outcome(timed_out or CallCancelled(f"{tool} was interrupted by Ctrl-C"))
+        try:
+            value, ending = supervise(work, timeout=timeout)
+        except SystemExit as error:
+            failure = ToolFailed(f"{tool} called sys.exit({error.code!r}) instead of returning a result")
+            value, ending = error_outcome(failure), Ending.DONE
+        if value is None:  # else it is what a tool that was stopped had by then
+            timed_out = CallTimeout(f"{tool} timed out after {timeout:g} s") if ending is Ending.TIMED_OUT else None
+            value = error_outcome(timed_out or CallCancelled(f"{tool} was interrupted by Ctrl-C"))
+        _show(value, stdout, raw=raw, as_json=as_json)
+    raise Exit(exit_code_of(value))
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:
@@ -151,9 +146,6 @@ def _part(part: JsonDict) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-_ITEM = re.compile(r"(?P<key>[^\s=:@]+)(?P<sign>:?=)(?P<value>.*)", re.DOTALL)
 
 
 def read_arguments(items: list[str]) -> Any:

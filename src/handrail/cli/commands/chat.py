@@ -28,6 +28,7 @@ from ...approval.policy import read_mode, usual_mode
 from ...config.store import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
+from .. import options
 from ..chat.chat import Chat
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
@@ -35,34 +36,21 @@ from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
 from ..folder_trust import ask_about_folder
-from ..options import (
-    Continue,
-    Disabled,
-    Exit,
-    Mode,
-    Model,
-    Resume,
-    Toolsets,
-    TrustFolder,
-    Yolo,
-    argument,
-    option,
-    require_terminal,
-)
+from ..options import Exit, argument, option
 from ..output import as_typed, emit, fitted, typed, visible
 from ..runtime import log_as_notes, open_runtime
 
 
 def chat(
     message: Annotated[str, argument("[MESSAGE]", "What to say first.")] = "",
-    model: Model = None,
-    goes_on: Continue = False,
-    resume: Resume = None,
-    toolset: Toolsets = None,
-    disable: Disabled = None,
-    mode: Mode = "",
-    yolo: Yolo = False,
-    trust_folder: TrustFolder = False,
+    model: options.Model = None,
+    goes_on: options.Continue = False,
+    resume: options.Resume = None,
+    toolset: options.Toolsets = None,
+    disable: options.Disabled = None,
+    mode: options.Mode = "",
+    yolo: options.Yolo = False,
+    trust_folder: options.TrustFolder = False,
     or_demo: Annotated[bool, option("--or-demo", "Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
@@ -73,7 +61,7 @@ def chat(
         return
     if or_demo:
         emit(_console())
-    require_terminal("handrail ask")
+    options.require_terminal("handrail ask")
     ask_about_folder(trust=trust_folder)
     made = _made("yolo" if yolo else mode, {"model": model, "toolsets": toolset, "without": disable})
     with contextlib.closing(made.store), contextlib.closing(made):

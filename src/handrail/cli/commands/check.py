@@ -32,6 +32,19 @@ from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
 
 Command = Annotated[str, argument("COMMAND", "A shell command; or - to read it from stdin.")]
 Cwd = Annotated[str | None, option("--cwd FOLDER", "Where it would start; by default, here.")]
+_EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
+_STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
+_MAX_LINES_SHOWN, _MAX_CHARS_SHOWN = 20, 120
+_MEANING = {
+    "allow": "it would run without asking",
+    "ask": "you would be asked",
+    "block": "it would never run, whoever approves it",
+}
+_WHY = {
+    DecidedBy.DENY_LIST: "your deny list has it: it would never run, whoever approves it",
+    DecidedBy.ALLOW_LIST: "your settings allow it: it would run without asking",
+    DecidedBy.OFF: "approvals.mode is off: it would run without asking",
+}
 
 
 def check(command: Command, cwd: Cwd = None, as_json: Json = False) -> None:
@@ -55,11 +68,6 @@ def check(command: Command, cwd: Cwd = None, as_json: Json = False) -> None:
     raise Exit(_EXIT_CODES[verdict])
 
 
-_EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
-_STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
-_MAX_LINES_SHOWN, _MAX_CHARS_SHOWN = 20, 120
-
-
 def _show(assessment: Assessment, ruling: Ruling, verdict: str) -> None:
     painted = colours(sys.stdout)
     for text, worst in stretches(assessment):
@@ -81,18 +89,6 @@ def _show(assessment: Assessment, ruling: Ruling, verdict: str) -> None:
         parts = ", ".join(dict.fromkeys(part.what for part in assessment.unknown))
         _say("open", f"{parts}: known only when it runs", "dim", on=painted)
     _say(verdict, _WHY.get(ruling.by, _MEANING[verdict]), _STYLES[verdict], on=painted)
-
-
-_MEANING = {
-    "allow": "it would run without asking",
-    "ask": "you would be asked",
-    "block": "it would never run, whoever approves it",
-}
-_WHY = {
-    DecidedBy.DENY_LIST: "your deny list has it: it would never run, whoever approves it",
-    DecidedBy.ALLOW_LIST: "your settings allow it: it would run without asking",
-    DecidedBy.OFF: "approvals.mode is off: it would run without asking",
-}
 
 
 def _say(word: str, text: str, style: str, *, on: bool) -> None:

@@ -253,23 +253,19 @@ def _edited(copy: Path, path: Path) -> str:
         try:
             checked(parse(text, path=str(path)))
         except ConfigError as error:
-            if not _wants_to_go_on(error):
+            answer = "no"
+            if sys.stdin.isatty():
+                say(str(error))
+                sys.stderr.write("Edit it again? [Y/n] ")
+                sys.stderr.flush()
+                answer = sys.stdin.readline().strip().lower()
+            if answer not in ("", "y", "yes"):
                 raise ConfigError(f"{error}\nhandrail: nothing was changed; {_kept(text)}") from None
         else:
             return text
 
 
-def _wants_to_go_on(error: ConfigError) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    say(str(error))
-    sys.stderr.write("Edit it again? [Y/n] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
-
-
 def _kept(text: str) -> str:
-    """Keep the edited text in a file of its own."""
     handle, name = tempfile.mkstemp(prefix="handrail-config-", suffix=".yaml")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

@@ -100,8 +100,6 @@ _MARKS = {Health.OK: ("✓", "green"), Health.MISSING: ("–", "yellow"), Health
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
-
     what: str
     health: Health
     detail: str

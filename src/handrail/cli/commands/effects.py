@@ -62,7 +62,6 @@ def call_row(record: CallRecord, keep_days: float) -> list[str]:
 
 
 def _show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:
-    """What a call has changed, one path per line."""
     painted = colours(sys.stdout)
     emit(fitted(f"call {record.number}  {record.tool}  {visible(record.head)}", indent=4))
     when = time.strftime("%d %b %H:%M:%S", time.localtime(record.begun))

@@ -27,6 +27,12 @@ from ..runtime import open_runtime
 Name = Annotated[str, argument("NAME", "An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, option("--full", "Try everything that a backend promises; takes a minute.")]
 cli = new_cli()
+# What nearly every command relies on, of the conformance kit.
+_BASICS = frozenset(
+    "commands.codes_are_exact output.output_and_errors_come_in_order state.the_working_directory_is_kept "
+    "state.functions_are_kept limits.a_time_limit_ends_the_command files.files_and_commands_see_the_same "
+    "background.it_reads_what_it_is_given background.it_can_be_killed background.it_is_a_terminal".split()
+)
 
 
 @cli.command("list")
@@ -119,14 +125,6 @@ class Checked(NamedTuple):
     name: str
     problem: str
     seconds: float
-
-
-# What nearly every command relies on, of the conformance kit.
-_BASICS = frozenset(
-    "commands.codes_are_exact output.output_and_errors_come_in_order state.the_working_directory_is_kept "
-    "state.functions_are_kept limits.a_time_limit_ends_the_command files.files_and_commands_see_the_same "
-    "background.it_reads_what_it_is_given background.it_can_be_killed background.it_is_a_terminal".split()
-)
 
 
 def checks(make: Callable[[], Environment], *, full: bool) -> Iterator[Checked]:

@@ -141,21 +141,13 @@ def tools(name: Name, as_json: Json = False) -> None:
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
     listed = mcp.connections.offer(name).tools
-    views: list[dict[str, Any]] = [
-        {
-            "name": tool_name(name, each.name),
-            "description": each.description,
-            "parameters": each.schema,
-            "annotations": each.annotations,
-            "problem": each.problem or doubts.get(each.name, ""),
-        }
-        for each in listed
-    ]
-    rows = []
-    for each, view in zip(listed, views, strict=True):
+    views, rows = [], []
+    for each in listed:
+        own, problem = tool_name(name, each.name), each.problem or doubts.get(each.name, "")
+        view = {"name": own, "description": each.description, "parameters": each.schema}
+        views.append({**view, "annotations": each.annotations, "problem": problem})
         schema = f" {json.dumps(each.schema, ensure_ascii=False)}" if each.name in doubts else ""
-        text = made_visible(" ".join(f"{each.description}{schema}".split()))
-        rows.append((view["name"], view["problem"] or "ok", text))
+        rows.append((own, problem or "ok", made_visible(" ".join(f"{each.description}{schema}".split()))))
     emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, views, as_json=as_json, wide=2)
 
 

@@ -22,6 +22,16 @@ from ..runtime import open_runtime
 
 cli = new_cli()
 Name = Annotated[str | None, argument("[MODEL]", "By default the one an agent would ask.")]
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "echo",
+        "description": "Gives back the text.",
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    },
+}
+_WORD = [{"role": "user", "content": "Answer with one word: hello."}]
+_CALL = [{"role": "user", "content": "Call the tool echo with the text: hello. Do not answer yourself."}]
 
 
 @cli.command("list")
@@ -80,18 +90,6 @@ def try_model(name: Name = None, as_json: Json = False) -> None:
     text += f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s\n"
     useless = "– did not make the tool call that it was asked for: it will probably not work as an agent"
     emit_either(value, text + ("✓ calls tools" if trial.calls_tools else useless), as_json=as_json)
-
-
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "echo",
-        "description": "Gives back the text.",
-        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-    },
-}
-_WORD = [{"role": "user", "content": "Answer with one word: hello."}]
-_CALL = [{"role": "user", "content": "Call the tool echo with the text: hello. Do not answer yourself."}]
 
 
 class Trial(NamedTuple):

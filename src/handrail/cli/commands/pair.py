@@ -16,6 +16,8 @@ from ..options import Context, Json, argument, new_cli
 from ..output import emit, emit_table, refuse, say
 
 cli = new_cli()
+Account = Annotated[str, argument("ACCOUNT", "The account's name in the configuration.")]
+Person = Annotated[str, argument("PERSON", "As `handrail pair list` shows them.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
@@ -35,10 +37,7 @@ def list_people(as_json: Json = False) -> None:
 
 
 @cli.command()
-def remove(
-    account: Annotated[str, argument("ACCOUNT", "The account's name in the configuration.")],
-    person: Annotated[str, argument("PERSON", "As `handrail pair list` shows them.")],
-) -> None:
+def remove(account: Account, person: Person) -> None:
     """Withdraw a person's access to the agent."""
     if not _store().unpair(account, person):
         refuse(f"{person} is not paired with {account}; `handrail pair list` shows who is")

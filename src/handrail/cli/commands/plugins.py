@@ -104,19 +104,12 @@ def _get(name: str) -> Plugin:
 
 
 def _as_json(plugin: Plugin) -> JsonDict:
-    return {
-        "name": plugin.name,
-        "version": plugin.manifest.version,
-        "description": plugin.manifest.description,
-        "from": plugin.source.value,
-        "place": plugin.place,
-        "state": plugin.state.value,
-        "reason": plugin.reason,
-        "requires_env": list(plugin.manifest.requires_env),
-        "promises": list(plugin.manifest.provides),  # as the manifest says, before it is loaded
-        "provides": plugin.provides,
-        "failed_hooks": hooks.failures.get(plugin.name, 0),
-    }
+    about = plugin.manifest
+    view: JsonDict = {"name": plugin.name, "version": about.version, "description": about.description}
+    view |= {"from": plugin.source.value, "place": plugin.place, "state": plugin.state.value, "reason": plugin.reason}
+    # What the manifest says, before it is loaded; and what it has provided since.
+    view |= {"requires_env": list(about.requires_env), "promises": list(about.provides), "provides": plugin.provides}
+    return {**view, "failed_hooks": hooks.failures.get(plugin.name, 0)}
 
 
 def _switch(name: str, *, on: bool) -> None:

@@ -116,17 +116,7 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
     until = time.time() if status.ended_at is None else status.ended_at
     seconds = max(0.0, until - record.started_at)
     state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
-    return {
-        "session_id": record.id,
-        "task": record.task_id,
-        "environment": record.environment,
-        "status": state,
-        "exit_code": status.exit_code,
-        "reason": status.reason,
-        "pid": pid,
-        "pty": record.has_pty,
-        "started_at": record.started_at,
-        "seconds": round(seconds, 1),
-        "age": age(seconds),
-        "command": record.command,
-    }
+    view: JsonDict = {"session_id": record.id, "task": record.task_id, "environment": record.environment}
+    view |= {"status": state, "exit_code": status.exit_code, "reason": status.reason}
+    view |= {"pid": pid, "pty": record.has_pty, "started_at": record.started_at}
+    return {**view, "seconds": round(seconds, 1), "age": age(seconds), "command": record.command}

@@ -32,6 +32,8 @@ from ..runtime import handling, open_runtime
 Env = Annotated[
     str | None, option("--env NAME", "An environment (local, docker:python:3.12, …); default: the configured one.")
 ]
+_READ_BYTES = 1 << 16
+_POLL_SECONDS = 30.0
 
 
 def shell(env: Env = None, task: Task = None) -> None:
@@ -54,10 +56,6 @@ def shell(env: Env = None, task: Task = None) -> None:
     if status.state is not ProcessState.ENDED or status.exit_code is None:
         refuse("the shell was lost; its exit code is unknown", ExitCode.FAILED)
     raise Exit(status.exit_code)
-
-
-_READ_BYTES = 1 << 16
-_POLL_SECONDS = 30.0
 
 
 def relay(process: PtyProcess) -> ProcessStatus:

@@ -43,24 +43,14 @@ def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
     offered = set(app.toolsets.select(config.enabled_toolsets, config.disabled_toolsets))
     entries = [registry.get_entry(name) for name in app.toolsets.select(toolsets)]
     missing = registry.unavailable_tools()
-    described = [
-        {
-            "name": entry.name,
-            "toolset": entry.toolset,
-            "emoji": registry.get_emoji(entry.name),
-            "description": entry.description,
-            "available": entry.name not in missing,
-            "reason": missing.get(entry.name, _NOTHING).reason,
-            "fix": missing.get(entry.name, _NOTHING).fix,
-            "offered": entry.name in offered,
-            "read_only": entry.read_only,
-            "needs_agent": entry.needs_agent,
-            "timeout": entry.timeout,
-            "requires_env": list(entry.requires_env),
-        }
-        for entry in entries
-        if entry is not None
-    ]
+    described: list[JsonDict] = []
+    for entry in filter(None, entries):
+        name, lacks = entry.name, missing.get(entry.name, _NOTHING)
+        tool: JsonDict = {"name": name, "toolset": entry.toolset, "emoji": registry.get_emoji(name)}
+        tool |= {"description": entry.description, "available": name not in missing}
+        tool |= {"reason": lacks.reason, "fix": lacks.fix, "offered": name in offered, "read_only": entry.read_only}
+        tool |= {"needs_agent": entry.needs_agent, "timeout": entry.timeout, "requires_env": list(entry.requires_env)}
+        described.append(tool)
     return sorted(described, key=lambda tool: (tool["toolset"], tool["name"]))
 
 

@@ -64,7 +64,6 @@ class Show:
             emit(f"  {typed(arguments)}")
 
     def wait(self) -> None:
-        """Wait for a key."""
         with keyboard(shown=False, by_key=True):
             emit("[press any key] ", sys.stderr, end="")
             os.read(0, 1024)  # an arrow key is several characters

@@ -44,6 +44,8 @@ _NOTICE_SECONDS = 10.0
 _CARRIER = McpServerConfig(
     command=sys.executable, args=("-I", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
 )
+# Isolated from the user's environment, Python does not look into the working directory either.
+_ISOLATED = "import runpy, sys; sys.path.insert(0, '.'); sys.argv = sys.argv[1:]; runpy.run_path('check.py')"
 
 
 class ScriptedUser:
@@ -149,7 +151,6 @@ def _no_new_folders(*folders: Path) -> Iterator[None]:
 
 
 def _add_tools(registry: ToolRegistry, folder: Path) -> None:
-    """The demonstration's own tools."""
 
     def actions(args: JsonDict, _: ToolContext) -> list[Action]:
         return [Action(ActionKind.COMMAND, args["command"], str(folder))]
@@ -180,10 +181,6 @@ def _run(folder: Path, *command: str) -> JsonDict:
     return {"exit_code": done.returncode, "output": done.stdout}
 
 
-# Isolated from the user's environment, Python does not look into the working directory either.
-_ISOLATED = "import runpy, sys; sys.path.insert(0, '.'); sys.argv = sys.argv[1:]; runpy.run_path('check.py')"
-
-
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Replies that belong together. `scenes.yaml` says what each field is for."""
@@ -198,7 +195,6 @@ class Scene:
 
 
 def read_data(name: str) -> Any:
-    """A YAML file of the demonstration."""
     return YAML(typ="safe", pure=True).load(files(__package__).joinpath(name).read_text("utf-8"))
 
 

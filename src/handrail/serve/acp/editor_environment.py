@@ -123,8 +123,7 @@ class EditorEnvironment:
         sink.feed(output.encode("utf-8", "surrogatepass"))
         with contextlib.suppress(OSError):
             self._cwd = place.read_text().removesuffix("\n")
-        seconds = time.monotonic() - began
-        return CommandResult(self._count, code, sink.output(), self.cwd, seconds, **how)
+        return CommandResult(self._count, code, sink.output(), self.cwd, time.monotonic() - began, **how)
 
     def background(self, command: str, *, cwd: str | None = None, **more: Any) -> Any:
         """Background processes are Handrail's own: an editor keeps none for later."""

@@ -42,10 +42,8 @@ class EditorApprover:
 
     async def _decide(self, request: ApprovalRequest) -> Answer | None:
         link = self._link
-        ids = (
-            request.tool_call_id,
-            request.tool_call_id.rpartition(".")[0],
-        )  # its own card, or that of the call that makes it
+        # Its own card, or that of the call that makes it.
+        ids = (request.tool_call_id, request.tool_call_id.rpartition(".")[0])
         call_id = next((each for each in ids if each in link.open_calls), "")
         if not call_id:  # a child agent's call, or none of a model's: it has no card yet
             call_id = f"approval-{request.id}"
@@ -54,10 +52,8 @@ class EditorApprover:
         # The question as it is asked everywhere, and as diffs what would be written, or was written by a call that was tried.
         text = question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")
         changes = await asyncio.to_thread(lambda: list(self._changes(request)))
-        title, content = (
-            visible(request.text, max_chars=200),
-            [*text_content(fenced(text)), *map(diff_content, changes)],
-        )
+        title = visible(request.text, max_chars=200)
+        content = [*text_content(fenced(text)), *map(diff_content, changes)]
         shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
         options = [*_options(request), *([_EDIT] if request.editable not in ("", PICKED) and link.has_forms else ())]
         while True:
@@ -70,7 +66,11 @@ class EditorApprover:
                 return Answer(Decision.DENY, self.name, "the question was closed")
             if outcome.option_id != _EDIT.option_id or _EDIT not in options:
                 break
-            if edited := await self._edited(request, call_id):
+            shown_as = request.editable.capitalize()
+            field: JsonDict = {"text": {"type": "string", "title": shown_as, "default": request.text}}
+            message = "Change it. What you send is judged again, and runs in place of what the agent wanted."
+            edited = str((await _form(link, message, field, call_id)).get("text") or "")
+            if edited and edited.strip() != request.text.strip():
                 link.send(acp.update_tool_call(call_id, status="in_progress", title=visible(edited, max_chars=200)))
                 return Answer(Decision.DENY, self.name, edited=edited)
         offered = {each.value: each for each in _OPTIONS if each in request.offers}
@@ -120,13 +120,6 @@ class EditorApprover:
         except ToolError:
             pass  # refused below, by the call itself
         return path, None
-
-    async def _edited(self, request: ApprovalRequest, call_id: str) -> str:
-        """What is to run instead; empty if the form was closed, or nothing was changed."""
-        field = {"text": {"type": "string", "title": request.editable.capitalize(), "default": request.text}}
-        message = "Change it. What you send is judged again, and runs in place of what the agent wanted."
-        text = str((await _form(self._link, message, field, call_id)).get("text") or "")
-        return "" if text.strip() == request.text.strip() else text
 
 
 def _sides(hunks: Sequence[str]) -> tuple[str, str]:

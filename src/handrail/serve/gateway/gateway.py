@@ -41,7 +41,6 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this is open, users are served."""
         tasks = [asyncio.create_task(self._keep(account)) for account in self._accounts.values()]
         tasks += [asyncio.create_task(self._questions.run(name)) for name in self._accounts]
         try:

@@ -40,8 +40,7 @@ def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
     for decision in request.offers:
         sign = f"{sign_of(decision)} " if can_tap else ""
         tail.append(f"{sign}{_command(decision)} {request.id} – {covered_by(request, decision)}")
-    left = max(0, round(request.expires_at - time.time()))
-    tail.append(f"[{request.id}] Denied automatically in {_duration(left)}.")
+    tail.append(f"[{request.id}] Denied automatically in {_left(request)}.")
     room = max_chars - len("\n".join([*head, *tail])) - _MORE_CHARS
     text = "\n".join([*head, *_preview(request, room), *tail])
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
@@ -93,9 +92,7 @@ def outcome(stored: StoredRequest) -> str:
             why = f": {visible(stored.answer.why)}" if stored.answer.why else ""
             return f"❌ denied by {by}{why}"
         return f"✅ allowed by {by}, {stored.answer.decision.value}"
-    if stored.state is State.EXPIRED:
-        return "⌛ nobody answered in time: denied"
-    return "⏹ the call was cancelled"
+    return "⌛ nobody answered in time: denied" if stored.state is State.EXPIRED else "⏹ the call was cancelled"
 
 
 def too_late(stored: StoredRequest) -> str:
@@ -103,9 +100,8 @@ def too_late(stored: StoredRequest) -> str:
 
 
 def brief(stored: StoredRequest) -> str:
-    left = max(0, round(stored.request.expires_at - time.time()))
     request = stored.request
-    return f"{request.id} – {visible(request.tool)}: {visible(request.text, max_chars=200)} – {_duration(left)} left"
+    return f"{request.id} – {visible(request.tool)}: {visible(request.text, max_chars=200)} – {_left(request)} left"
 
 
 def _what(request: ApprovalRequest) -> str:
@@ -119,5 +115,6 @@ def _command(decision: Decision) -> str:
     return "/deny" if decision is Decision.DENY else f"/approve {decision.value}"
 
 
-def _duration(seconds: int) -> str:
+def _left(request: ApprovalRequest) -> str:
+    seconds = max(0, round(request.expires_at - time.time()))
     return f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"

@@ -8,9 +8,8 @@ from starlette.responses import PlainTextResponse
 
 from ... import __version__
 from ...types import JsonDict
-from ..endpoint import Endpoint, RequestContext
+from ..endpoint import Endpoint, RequestContext, Role
 from ..event_bus import Bus, frame, streamed
-from ..tokens import Role
 from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 _STATS = loose(since=NUMBER, minutes=many(ANYTHING), tools=many(ANYTHING), days=many(ANYTHING), waiting=NUMBER)

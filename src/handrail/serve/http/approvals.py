@@ -5,9 +5,8 @@ from ...config.paths import config_path
 from ...protocols import Answer, Decision
 from ...store.approvals import StoredGrant
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from ..shared_state import request_view
-from ..tokens import Role
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 _EDIT = "edit"

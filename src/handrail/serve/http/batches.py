@@ -6,8 +6,7 @@ from pathlib import Path
 from ...batch.folder import Options, failures, known, request_stop, status
 from ...errors import HandrailError
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
-from ..tokens import Role
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from .shapes import FLAG, NUMBER, TEXT, WHOLE, count, loose, many, maybe, record
 
 _FIGURES = ("waiting", "running", "done", "failed", "tokens", "seconds", "per_second", "cost", "eta", "mean_reward")
@@ -28,8 +27,7 @@ def batches(context: RequestContext) -> JsonDict:
 def batch(context: RequestContext) -> JsonDict:
     """One batch, with the tasks that failed for good."""
     out, options = _of(context)
-    failed = failures(out, options, context.query["limit"])
-    return {"batch": _view(out, options, _asked(context)), "failures": failed}
+    return {"batch": _view(out, options, _asked(context)), "failures": failures(out, options, context.query["limit"])}
 
 
 @Endpoint("POST", "/v1/batches/{id}/stop", record(stopped=FLAG), role=Role.OPERATE)

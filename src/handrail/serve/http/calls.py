@@ -7,9 +7,8 @@ from typing import Any
 from ...approval.display import visible
 from ...core.outcome import value_of
 from ...types import CancelToken, JsonDict, Progress
-from ..endpoint import Endpoint, RequestContext
+from ..endpoint import Endpoint, RequestContext, Role
 from ..event_bus import frame, streamed
-from ..tokens import Role
 from .shapes import ANYTHING, FLAG, OFFSET, TEXT, WHOLE, bounded, count, loose, many, maybe, record
 
 _PAGE_CHARS = 50_000

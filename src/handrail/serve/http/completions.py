@@ -11,8 +11,7 @@ from starlette.responses import StreamingResponse
 from ...agent.agent import Agent
 from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext, as_response
-from ..tokens import Role
+from ..endpoint import Endpoint, HttpError, RequestContext, Role, as_response
 from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
 
 MODEL = "handrail"

@@ -2,8 +2,7 @@
 
 from ...effects.calls import as_json
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
-from ..tokens import Role
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 _CALLS = record(calls=many(loose(number=WHOLE, tool=TEXT, head=TEXT, counts=ANYTHING, coverage=TEXT)))

@@ -4,9 +4,8 @@ from contextlib import closing
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
-from ..tokens import Role
 from .shapes import NUMBER, TEXT, many, record
 
 _PEOPLE = record(people=many(record(account=TEXT, person=TEXT, paired_at=NUMBER)))

@@ -9,9 +9,8 @@ from ...environments.errors import NoSuchProcess
 from ...processes.interact import send, typed
 from ...processes.tracked import TrackedProcess
 from ...types import JsonDict
-from ..endpoint import Endpoint, HttpError, RequestContext
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from ..event_bus import frame, streamed
-from ..tokens import Role
 from .shapes import FLAG, OFFSET, OK, TEXT, WHOLE, bounded, count, loose, many, record
 
 _POLL_SECONDS = 0.05

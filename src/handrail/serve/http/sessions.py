@@ -10,9 +10,8 @@ from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..agent_turns import SessionBusy
-from ..endpoint import Endpoint, HttpError, RequestContext
+from ..endpoint import Endpoint, HttpError, RequestContext, Role
 from ..event_bus import frame, streamed
-from ..tokens import Role
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 _DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}

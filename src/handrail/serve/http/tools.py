@@ -19,20 +19,12 @@ def tools(context: RequestContext) -> JsonDict:
     app, registry = context.served.app, context.served.app.runtime.registry
     app.toolsets.names()  # connects to the MCP servers
     missing, offered = registry.unavailable_tools(), app.definitions.names(*app.chosen_toolsets())
-    found = [
-        {
-            "name": entry.name,
-            "toolset": entry.toolset,
-            "emoji": entry.emoji,
-            "description": entry.description,
-            "parameters": entry.contract.schema(),
-            "available": entry.name not in missing,
-            "reason": missing.get(entry.name, _NOTHING).reason,
-            "fix": missing.get(entry.name, _NOTHING).fix,
-            "offered": entry.name in offered,
-        }
-        for entry in registry.entries()
-    ]
+    found = []
+    for entry in registry.entries():
+        lacks = missing.get(entry.name, _NOTHING)
+        tool: JsonDict = {name: getattr(entry, name) for name in ("name", "toolset", "emoji", "description")}
+        tool |= {"parameters": entry.contract.schema(), "available": entry.name not in missing}
+        found.append({**tool, "reason": lacks.reason, "fix": lacks.fix, "offered": entry.name in offered})
     return {"tools": found}
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
 # The oldest of more are forgotten; a client that is away for longer starts again.
 _MAX_EVENTS, _MAX_EVENT_CHARS = 5000, 32 << 20
+# Enough to know what a message is about.
+_MAX_HEARD = 1 << 20
 
 
 class BearerOnly:
@@ -100,10 +102,6 @@ async def serve_http(app: Any, listener: socket.socket) -> None:
 
     config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
     await uvicorn.Server(config).serve([listener])
-
-
-# Enough to know what a message is about.
-_MAX_HEARD = 1 << 20
 
 
 class McpEndpoint:

@@ -73,15 +73,10 @@ class Task:
             more["error"] = {"code": getattr(error, "code", mcp_types.INTERNAL_ERROR), "message": str(error)}
         elif status == "completed":
             more["result"] = dumped(work.result())
-        return {
-            "taskId": self.id,
-            "status": status,
-            "createdAt": _iso(self.created),
-            "lastUpdatedAt": _iso(self.updated),
-            "ttlMs": _TTL_SECONDS * 1000,
-            "pollIntervalMs": _POLL_MILLISECONDS,
-            **(more if whole else {}),
-        }
+        about: JsonDict = {"taskId": self.id, "status": status}
+        about |= {"createdAt": _iso(self.created), "lastUpdatedAt": _iso(self.updated)}
+        about |= {"ttlMs": _TTL_SECONDS * 1000, "pollIntervalMs": _POLL_MILLISECONDS}
+        return {**about, **more} if whole else about
 
 
 class Tasks:
