@@ -154,10 +154,8 @@ class _Reader:
                 self.host.find("code.exec_computed")
 
     def _forks(self, loop: ast.AST) -> bool:
-        return any(
-            isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
-            for node in ast.walk(loop)
-        )
+        called = (self._dotted(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call))
+        return any(name in ("os.fork", "os.forkpty") for name in called)
 
     def _fills(self, loop: ast.While) -> bool:
         """`while True: f.write(x)`: it writes for ever, and nothing in it waits or leaves."""
@@ -231,10 +229,9 @@ class _Reader:
 
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
-        full = [f"{module}.{name}" for module in self.everything_of]
-        return next(
-            (one for one in full if one in _RUNS | _DELETES or _RE.exec.fullmatch(one) or one in _WORDS.others), name
-        )
+        full = (f"{module}.{name}" for module in self.everything_of)
+        known = _RUNS | _DELETES | _WORDS.others
+        return next((one for one in full if one in known or _RE.exec.fullmatch(one)), name)
 
     def _call(self, node: ast.Call) -> None:
         for name in self._callees(node):
@@ -243,11 +240,7 @@ class _Reader:
 
     def _call_named(self, name: str, node: ast.Call) -> None:
         args = [fold(arg, self.constants) for arg in node.args]
-        args += [
-            fold(keyword.value, self.constants)
-            for keyword in node.keywords
-            if keyword.arg in ("args", "path", "command", "cmd", "stmt", "setup", "extract_dir")
-        ]
+        args += [fold(given.value, self.constants) for given in node.keywords if given.arg in _WORDS.like_operands]
         if self._runs_code(name, node, args):
             pass
         elif name in _WORDS.shell or name in _WORDS.subprocess or _RE.exec.fullmatch(name):
@@ -319,10 +312,8 @@ class _Reader:
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if _RE.named_program.match(name) and not self.modules.isdisjoint(("sh", "plumbum")):
-            self.host.run(
-                _RE.named_program.sub("", name).partition(".")[0],
-                *(arg if isinstance(arg, str) else UNKNOWN for arg in args),
-            )
+            program = _RE.named_program.sub("", name).partition(".")[0]
+            self.host.run(program, *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             return
         keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
         if judge_module(self.host, name, args, keywords, self.modules):
@@ -358,11 +349,7 @@ class _Reader:
         elif last in ("rename", "replace") and isinstance(base, str) and len(args) == 1 and isinstance(args[0], str):
             if "Path(" in self.text:
                 self.host.run("mv", base, args[0])
-        elif (
-            last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
-            and isinstance(base, str)
-            and "/" in base
-        ):
+        elif last in _WORDS.methods_write and isinstance(base, str) and "/" in base:
             self.host.write(base)
         elif last in ("read_text", "read_bytes", "open") and isinstance(base, str):
             self.host.read(base)
@@ -425,10 +412,8 @@ class _Reader:
         if program is not None and words:
             found = fold(program, self.constants)
             words[0] = found if isinstance(found, str) else UNKNOWN
-        through_shell = name in _WORDS.shell or any(
-            keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
-            for keyword in node.keywords
-        )
+        asked = [fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "shell"]
+        through_shell = name in _WORDS.shell or any(value not in (False, None) for value in asked)
         if _RE.exec.fullmatch(name):
             flat = [word for arg in args for word in (map(_as_text, arg) if isinstance(arg, list) else [arg]) if word]
             flat = [word for word in flat if isinstance(word, str)]
@@ -496,10 +481,8 @@ class _Reader:
             self.host.find("proc.kill_force")
 
     def _opens(self, node: ast.Call, args: list[Any]) -> None:
-        mode = next(
-            (fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"),
-            args[1] if len(args) > 1 else "r",
-        )
+        modes = [fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"]
+        mode = (*modes, *args[1:2], "r")[0]
         if not args or not isinstance(args[0], str):
             return
         flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
@@ -569,8 +552,10 @@ def judge_module(host: Host, name: str, args: list[Any], keywords: dict[str, Any
     if last in _WORDS.run_methods and not _WORDS.runners.isdisjoint(modules) and isinstance(first, str):
         host.shell(first)
         return True
-    if "git" in modules and name.split(".")[-2:-1] == ["git"]:
-        host.run("git", last.replace("_", "-"), *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+    is_of_bus = not _WORDS.buses.isdisjoint(modules) and last[:1].isupper()  # a method of a service
+    if is_of_bus or ("git" in modules and name.split(".")[-2:-1] == ["git"]):
+        program = ["busctl", "call", last] if is_of_bus else ["git", last.replace("_", "-")]
+        host.run(*program, *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
         return True
     if not _WORDS.http.isdisjoint(modules):
         method = keywords.get("method") or (first if last in ("request", "stream") else None)

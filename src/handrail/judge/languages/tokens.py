@@ -53,15 +53,8 @@ def _scanner(language: str) -> re.Pattern[str]:
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
     sigils = "[$&]?" if language == "php" else "[$@%&]?"  # `@` there keeps a call quiet
-    parts.append(
-        rf"(?P<name>{_LISP_NAME})"
-        if lisp
-        else rf"(?P<name>{sigils}[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)"
-    )
-    parts.append(r"(?P<number>\d[\w.]*)")
-    parts.append(r"(?P<end>;|\n)")
-    parts.append(r"(?P<blank>[ \t\r]+)")
-    parts.append(r"(?P<sign>.)")
+    name = _LISP_NAME if lisp else rf"{sigils}[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?"
+    parts += [rf"(?P<name>{name})", r"(?P<number>\d[\w.]*)", r"(?P<end>;|\n)", r"(?P<blank>[ \t\r]+)", r"(?P<sign>.)"]
     return re.compile("|".join(parts), re.DOTALL)
 
 
@@ -145,7 +138,7 @@ def _unescaped(match: re.Match[str]) -> str:
 def with_homes(text: str) -> str:
     """The same program with `~` for what stands for the home directory, and lists of words as lists of strings."""
     if _RE.mentions.search(text):
-        text = _RE.picked.sub(lambda match: f"{match['name'] or 'HOME'}='~'", text)
+        text = _RE.picked.sub(lambda match: f"{match['name'] or match['go'] or 'HOME'}='~'", text)
         text = _RE.template.sub(r"'\1'", _RE.home.sub("'~'", _IN_TEXT.sub("~", text)))
     return _RE.lists_added.sub(",", _RE.words.sub(_listed, text))
 

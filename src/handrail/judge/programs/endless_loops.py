@@ -68,12 +68,8 @@ def goes_on_writing(body: Script) -> bool:
 
 def makes_files(body: Script) -> bool:
     """Whether each round makes a file under another name: `cp big $RANDOM`."""
-    return any(
-        command is not None
-        and _name(command) in _WORDS.copies
-        and any(isinstance(word, Word) and word.literal() is None for word in command.words[1:])
-        for command in _commands(body)
-    )
+    copies = (command.words for command in _commands(body) if command is not None and _name(command) in _WORDS.copies)
+    return any(isinstance(word, Word) and word.literal() is None for words in copies for word in words[1:])
 
 
 def _commands(script: Script) -> Iterator[Simple | None]:

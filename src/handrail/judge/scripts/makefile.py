@@ -234,8 +234,10 @@ class Makefile:
         if blank and name == "foreach":
             return self._foreach(rest, automatic, depth)
         if blank and name == "file":
-            path = rest.strip().removeprefix("<").strip()
-            return (self._include(path) if rest.strip()[:1] == "<" else "") or UNKNOWN
+            operation = self._expand(rest, automatic, depth + 1).strip().partition(",")[0]
+            path = operation.lstrip("<> ")
+            self.shells.append(f"{'cat' if operation[:1] == '<' else 'tee'} {path}")
+            return (self._include(path) if operation[:1] == "<" else "") or UNKNOWN
         if blank and name in _WORDS.same:
             return self._expand(rest, automatic, depth + 1).strip()
         if blank and name in ("addprefix", "addsuffix", "patsubst"):

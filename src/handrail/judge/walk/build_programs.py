@@ -102,9 +102,8 @@ def _npm(walk: Walk, call: Call) -> None:
     rest = operands[1:]
     more, later = skip_options(rest, "Cw", _NPM_VALUES)
     options += later
-    folder = next(
-        (str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value), "."
-    )
+    folders = [str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value]
+    folder = folders[0] if folders else "."
     package = _upwards(walk, absolute(folder, here(walk)), "package.json")
     if package is None and word not in _NPM_WORDS:
         return
@@ -117,11 +116,8 @@ def _npm(walk: Walk, call: Call) -> None:
         names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
         names = [name for name in names if name not in _NPM_WORDS["install"]]
-    passed = (
-        [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _WORDS.in_workspaces]
-        if len(names) == 1
-        else []
-    )
+    passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _WORDS.in_workspaces]
+    passed = passed if len(names) == 1 else []
     packages = [package] if package is not None else []
     own = args[: args.index(Arg("--"))] if "--" in args else args
     if not _WORDS.in_workspaces.isdisjoint(arg.partition("=")[0] for arg in own):
@@ -171,9 +167,8 @@ def _run_all(walk: Walk, call: Call) -> None:
     package = _upwards(walk, absolute(".", here(walk)), "package.json")
     if package is not None:
         patterns = [str(arg) for arg in call.args if arg[:1] != "-"]
-        names = [
-            name for name in task_lists.package_scripts(package.text) for one in patterns if fnmatchcase(name, one)
-        ]
+        scripts = task_lists.package_scripts(package.text)
+        names = [name for name in scripts for one in patterns if fnmatchcase(name, one)]
         _run_scripts(walk, package, dict.fromkeys(names), ())
 
 
@@ -266,9 +261,8 @@ def _cmake(walk: Walk, call: Call) -> None:
             if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
                 run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
-            for below in re.findall(
-                r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)", source.text
-            ):
+            added = r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)"
+            for below in re.findall(added, source.text):
                 more = lookup(walk, f"{cwd}/{below[0]}/CMakeLists.txt" if below[0] else f"{cwd}/{below[1]}")
                 if more is not None and more.is_whole and all(more.path != one.path for one in waiting):
                     waiting.append(more)
@@ -282,12 +276,8 @@ def _composer(walk: Walk, call: Call) -> None:
     words = [str(arg) for arg in call.args if arg[:1] != "-"]
     names = words[1:2] if words[:1] in (["run"], ["run-script"]) else words[:1]
     for name in names:
-        for one in (
-            name,
-            f"pre-{name}-cmd",
-            f"post-{name}-cmd",
-            "post-autoload-dump" if name in ("install", "update") else "",
-        ):
+        more = ["post-autoload-dump"] if name in ("install", "update") else []
+        for one in (name, f"pre-{name}-cmd", f"post-{name}-cmd", *more):
             _run_lines(walk, source, [line for line in scripts.get(one, []) if "::" not in line])
 
 
@@ -333,10 +323,8 @@ def follow_compose(walk: Walk, call: Call) -> None:
             if source.is_new:
                 walk.report("limit.exceeded", [source.path])
             continue
-        for given in services:
-            if given:
-                line = [Arg(word) for word in ("docker", "run", *given)]
-                walk.start(line, None)
+        for given in filter(None, services):
+            walk.start([Arg(word) for word in ("docker", "run", *given)], None)
 
 
 def _files(walk: Walk, named: list[str]) -> list[Source]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, option_value, skip_options
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.taints import ENDLESS, NETWORK, Taint
-from ..values.word_values import EMPTY, UNKNOWN, Arg, OtherName, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Computed, OtherName, unknown
 from .builtins import STDIN_PATHS
 from .output_provenance import computed
 from .script_files import entry
@@ -33,7 +33,9 @@ def files_made(walk: Walk, call: Call, known: Known) -> None:
     """
     if known.changer is not None:
         for path in known.changer(walk, call):
-            walk.state.write(walk.path(path), computed(call))
+            made, is_edited = computed(call), walk.written_file(path) is not None
+            program = made.program if isinstance(made, Computed) else ""
+            walk.state.write(walk.path(path), Computed(program, made.taints, is_edited=is_edited))
     elif walk.state.files and call.name not in _READERS:
         _written_before(walk, call)
     if walk.state.files and not _WORDS.packs.isdisjoint((call.name, *call.args[:2])):
@@ -125,6 +127,9 @@ def _copied(walk: Walk, call: Call) -> None:
             content = OtherName(found.path)
         if content is None:
             content = unknown() if UNKNOWN in source else OtherName(source if "/" in source else f"./{source}")
+        if call.name == "ln":
+            link = f"{target}/{_last_part(source)}" if folder is not None or target.endswith("/") else target
+            walk.state.links[walk.path(link)] = walk.path(source)
         if folder is None and len(sources) == 1 and not target.endswith("/"):
             walk.state.write(walk.path(target), content)
         walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)

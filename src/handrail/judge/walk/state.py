@@ -73,6 +73,8 @@ class State:
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
         """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
+        self.links: dict[str, str] = {}
+        """Where the links lead that the command itself has made, by normalised paths."""
         self.has_trees = False
         self.file_names: set[str] = set()
         """The last parts of their paths: most lookups are decided by that alone."""

@@ -235,6 +235,7 @@ def _sed(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
     scripts = [operand for operand in operands if operand]
     if len(scripts) != 1 or any(flag not in ("-e", "-E", "-r") for flag in flags):
         return None
+
     for script in scripts[0].split(";"):
         match = re.fullmatch(r"\s*s(\W)(.*?)\1(.*?)\1(g?)\s*", script, re.S)
         if match is None or re.search(r"[*+?{}()\\^$.\[\]&]", match[2] + match[3]):
