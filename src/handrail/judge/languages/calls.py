@@ -27,13 +27,9 @@ KINDS = {name: kind for kind, names in reversed(_TABLES["kinds"].items()) for na
 QUALIFIERS = frozenset(_TABLES[""]["qualifiers"].split())
 """Modules before a function's name that leave no doubt which function it is."""
 _MAX_CALLS = 2000
-_TELLING = (
-    (_RE.evaluates_decoded, "code.exec_computed"),
-    (_RE.deletes_elsewhere, "cloud.api_delete"),
-    (_RE.reboot, "power.off"),
-    (_RE.inner_spawn, "code.exec_computed"),
-    (_RE.substitutes_code, "code.exec_computed"),
-)
+_COMPUTING = (_RE.evaluates_decoded, _RE.inner_spawn, _RE.substitutes_code)
+_TELLING = {_RE.maps_unlink: "code.delete", _RE.deletes_elsewhere: "cloud.api_delete", _RE.reboot: "power.off"}
+_TELLING |= dict.fromkeys(_COMPUTING, "code.exec_computed")
 _ANY_LAST = frozenset(_RE.chain.split(name)[-1].rstrip("!?") for name in KINDS) | _WORDS.calls_by_name
 _ANY_LAST |= {"load", "sync", "default", "manual"}
 _LAST_NAMES = {
@@ -114,18 +110,15 @@ def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
 def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
     """What the program is for, by the names and strings anywhere in it."""
     names = {_RE.chain.split(token.text)[-1] for token in found if token.kind == "name"}
-    goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
-    if (_RE.loops.search(text) and names & _WORDS.forks) or (
-        loops_forever(text) and (names & _WORDS.starts or goes_on)
-    ):
+    texts = (token.text.rstrip() for token in found if token.kind == "string")
+    goes_on = any(text.endswith("&") for text in texts) or not names.isdisjoint(_WORDS.starts)
+    if (_RE.loops.search(text) and names & _WORDS.forks) or (goes_on and loops_forever(text)):
         host.find("proc.fork_bomb")
     if _RE.private.search(text) and _RE.sends.search(text):
         host.find("exfil.send")
     if _RE.includes.search(text) or (_RE.evaluates_later.search(text) and _RE.fetches.search(text)):
         host.find("rce.download_to_shell")
-    if _RE.maps_unlink.search(text):
-        host.find("code.delete")
-    for pattern, found_rule in _TELLING:
+    for pattern, found_rule in _TELLING.items():
         if pattern.search(text):
             host.find(found_rule)
     if _RE.sdk.search(text) and _RE.sdk_deletes.search(text):

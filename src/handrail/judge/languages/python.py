@@ -87,13 +87,16 @@ class _Reader:
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.While) and self._fills(node):
                 self.host.find("disk.fill")
-        for call in sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=_end):
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        for call in sorted(calls, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0)):  # as they are called
             for _ in self.values.combinations(call):
-                self._call(call)
+                for name in self._callees(call):
+                    self._call_named(name, call)
+                self._handed_over(call)
         if self.host.shown:
-            for name, value in _settings(self.nodes):
+            for setting, value in _settings(self.nodes):
                 text = fold(value, self.constants)
-                if isinstance(key := fold(name, self.constants), str) and _RE.variable.fullmatch(key):
+                if isinstance(key := fold(setting, self.constants), str) and _RE.variable.fullmatch(key):
                     self.host.export(key, text if isinstance(text, str) else UNKNOWN)
 
     def _define(self, node: ast.AST) -> None:
@@ -186,8 +189,9 @@ class _Reader:
     def _returned(self, node: ast.Call) -> str | None:
         """The module or function that a call returns."""
         function = _usual_name(self._dotted(node.func) or "")
-        if function.endswith(".__getattribute__") and node.args:
-            return self._attribute(node)
+        if function.endswith(".__getattribute__") and node.args:  # also of `object`, with the owner as an argument
+            owner = node.args[0] if len(node.args) > 1 else getattr(node.func, "value", node.func)
+            return f"{self._dotted(owner)}.{fold(node.args[-1], self.constants) or '?'}"
         if function in ("__import__", "importlib.import_module") and node.args:
             module = fold(node.args[0], self.constants)
             return module if isinstance(module, str) else "?"
@@ -202,41 +206,28 @@ class _Reader:
             return text if re.fullmatch(r"[\w.]+", text) else "?"
         return None
 
-    def _attribute(self, node: ast.Call) -> str:
-        """`os.__getattribute__("system")`, `object.__getattribute__(os, "system")`."""
-        owner = node.args[0] if len(node.args) > 1 else getattr(node.func, "value", node.func)
-        return f"{self._dotted(owner)}.{fold(node.args[-1], self.constants) or '?'}"
-
     def _callees(self, node: ast.Call) -> list[str]:
         """The full names of what a call may call."""
         dotted = self._dotted(node.func) or ""
         names = [dotted]
         if isinstance(node.func, ast.Name) and node.func.id not in self.names:
             names += self.values.functions.get(node.func.id, [])
-        if self.escaped and not self._is_named(node.func, dotted):
-            names += self.escaped
+        if isinstance(node.func, ast.Name):
+            is_named = node.func.id in self.names or hasattr(builtins, node.func.id)
+        else:  # a function of a module that was imported
+            is_named = dotted.partition(".")[0] in self.modules and dotted.rpartition(".")[2] not in self.attributes
+        names += self.escaped if not is_named else ()
         owner, _, last = dotted.rpartition(".")
         last = last.lstrip("_")
         if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
             names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
 
-    def _is_named(self, function: ast.AST, dotted: str) -> bool:
-        """Whether it is a builtin, or a function of a module that was imported, by its name."""
-        if isinstance(function, ast.Name):
-            return function.id in self.names or hasattr(builtins, function.id)
-        return dotted.partition(".")[0] in self.modules and dotted.rpartition(".")[2] not in self.attributes
-
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
         full = (f"{module}.{name}" for module in self.everything_of)
         known = _RUNS | _DELETES | _WORDS.others
         return next((one for one in full if one in known or _RE.exec.fullmatch(one)), name)
-
-    def _call(self, node: ast.Call) -> None:
-        for name in self._callees(node):
-            self._call_named(name, node)
-        self._handed_over(node)
 
     def _call_named(self, name: str, node: ast.Call) -> None:
         args = [fold(arg, self.constants) for arg in node.args]
@@ -266,7 +257,9 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        if _RE.send.match(name) and self.is_private and self._sends(node, name):
+        opens = name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
+        carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None
+        if self.is_private and carries and not opens and _RE.send.match(name):
             self.host.find("exfil.send")
 
     def _runs_code(self, name: str, node: ast.Call, args: list[Any]) -> bool:
@@ -305,10 +298,6 @@ class _Reader:
                         self.host.shell(text)
                     elif text is None and self._dotted(arg) not in _RUNS:
                         self.host.find("code.exec_computed")
-
-    def _sends(self, node: ast.Call, name: str) -> bool:
-        carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None
-        return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if _RE.named_program.match(name) and not self.modules.isdisjoint(("sh", "plumbum")):
@@ -505,11 +494,6 @@ def _settings(nodes: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:
             yield from ((ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords)
             if _last(node.func) in ("setdefault", "putenv", "__setitem__") and len(node.args) == 2:
                 yield node.args[0], node.args[1]
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    """Where it ends: what is called first ends first."""
-    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _last(function: ast.expr) -> str:

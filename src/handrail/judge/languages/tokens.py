@@ -12,7 +12,6 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN
 
 _WORDS = Words(__file__)
-
 _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
@@ -119,9 +118,7 @@ def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
 
 
 def unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return _RE.escape.sub(_unescaped, text)
+    return _RE.escape.sub(_unescaped, text) if "\\" in text else text
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -253,10 +250,9 @@ def _folded(pieces: list[str | None], *, computes: bool = False) -> str | None:
 
 
 def _from_base64(text: str) -> str | None:
-    if len(text) < 8 or len(text) % 4 or not re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text):
-        return None
     try:
-        decoded = base64.b64decode(text).decode()
+        is_encoded = len(text) >= 8 and len(text) % 4 == 0 and re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text)
+        decoded = base64.b64decode(text).decode() if is_encoded else ""
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return decoded if decoded.isprintable() else None
+    return decoded if decoded.isprintable() and decoded else None

@@ -13,7 +13,6 @@ from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN
 
 _RE = Patterns(__file__)
-
 _TABLES = read_tables(__file__)
 _MAX_DEPTH = 8
 CONFIG_FILES = {program: text.split() for program, text in _TABLES["files"].items()}
@@ -150,9 +149,7 @@ def tox_lines(text: str, names: Sequence[str] = ()) -> list[str]:
 
 def _tox_value(line: str) -> str:
     line = re.sub(r"^[\w{},!.-]+:\s+", "", line)  # py311: command
-    line = re.sub(
-        r"\{posargs(?::([^{}]*))?\}|\{env:HOME\}", lambda match: match[1] or ("~" if "HOME" in match[0] else ""), line
-    )
+    line = re.sub(r"\{posargs(?::([^{}]*))?\}", lambda match: match[1] or "", line).replace("{env:HOME}", "~")
     line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line)
     return re.sub(r"\{[^{}]*\}", UNKNOWN, line)
 

@@ -10,7 +10,7 @@ from ..programs.tables import all_options, skip_options
 from ..scripts import task_lists
 from ..scripts.makefile import Makefile, cmake_commands
 from ..scripts.task_lists import spellings
-from ..values.data_files import Words, read_tables
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .code_programs import build_package
@@ -24,6 +24,7 @@ _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _BUILT = (".c", ".cc", ".cpp", ".go", ".rs")
@@ -261,8 +262,7 @@ def _cmake(walk: Walk, call: Call) -> None:
             if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
                 run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
-            added = r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)"
-            for below in re.findall(added, source.text):
+            for below in _RE.included.findall(source.text):
                 more = lookup(walk, f"{cwd}/{below[0]}/CMakeLists.txt" if below[0] else f"{cwd}/{below[1]}")
                 if more is not None and more.is_whole and all(more.path != one.path for one in waiting):
                     waiting.append(more)
@@ -287,17 +287,11 @@ def _xml(walk: Walk, call: Call) -> None:
     source = first_file(walk, given or ("pom.xml" if call.name.startswith("mvn") else "build.xml",))
     if source is None:
         return
-    for kind, path in re.findall(r"<(?:delete|mkdir|touch)\b[^>]*?\b(dir|file)=\"([^\"]*)\"", source.text):
+    for kind, path in _RE.changed.findall(source.text):
         words = ["rm", "-rf" if kind == "dir" else "-f", path.replace("${user.home}", "~")]
         run_words(walk, source, [re.sub(r"\$\{(?:basedir|project\.\w+)\}", ".", word) for word in words])
-    for match in re.finditer(
-        r"<exec\b[^>]*?\bexecutable=\"([^\"]*)\"(.*?)</exec>|<executable>([^<]*)</executable>\s*(?:<arguments>(.*?)</arguments>)?",
-        source.text,
-        re.S,
-    ):
-        parts = re.findall(
-            r"<arg(?:\b[^>]*?\b(?:value=\"([^\"]*)|line=\"([^\"]*))\"|ument>([^<]*)<)", match[2] or match[4] or ""
-        )
+    for match in _RE.executed.finditer(source.text):
+        parts = _RE.argument.findall(match[2] or match[4] or "")
         words = [word for value, line, argument in parts for word in (line.split() or [value or argument])]
         run_words(walk, source, [word.replace("${user.home}", "~") for word in (match[1] or match[3], *words)])
 
@@ -329,8 +323,7 @@ def follow_compose(walk: Walk, call: Call) -> None:
 
 def _files(walk: Walk, named: list[str]) -> list[Source]:
     stored = walk.lookup("COMPOSE_FILE")
-    if not named and isinstance(stored, Value) and stored.known and stored.text:
-        named = stored.text.split(":")
+    named = named or (stored.text.split(":") if isinstance(stored, Value) and stored.known and stored.text else [])
     if named:
         return [source for path in named if (source := lookup(walk, path)) is not None]
     found = (first_file(walk, task_lists.COMPOSE_NAMES), first_file(walk, task_lists.COMPOSE_OVERRIDES))

@@ -22,7 +22,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _TABLES = read_tables(__file__)
 _MAX_TESTS = 120
 _MAX_FOLDERS = 40
@@ -113,9 +112,7 @@ def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool])
     sources: list[Source] = []
     left = _MAX_OWN_TESTS
     for is_new, path in sorted(dict.fromkeys(files), key=lambda file: not file[0])[:_MAX_TESTS]:
-        if left <= 0 and not is_new:
-            break
-        source = lookup(walk, path)
+        source = lookup(walk, path) if is_new or left > 0 else None
         if source is not None and not source.is_binary:
             left -= len(source.text)
             sources.append(source)
@@ -168,10 +165,9 @@ def _test_settings(walk: Walk) -> list[Source]:
 
 
 def _test_paths(walk: Walk) -> list[str]:
-    for source in _test_settings(walk):
-        if match := _RE.test_paths.search(source.text):
-            return [path for path in re.findall(r"[\w./-]+", match[1]) if _kind(walk, path)]
-    return []
+    found = (match for source in _test_settings(walk) if (match := _RE.test_paths.search(source.text)))
+    named = next(found, None)
+    return [path for path in re.findall(r"[\w./-]+", named[1]) if _kind(walk, path)] if named else []
 
 
 def _pip(walk: Walk, call: Call) -> None:

@@ -143,7 +143,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if module is not None:
         return _run_module(walk, call, [module, *operands] if module else [])
     if codes:
-        return unknown(ENDLESS) if any(map(_prints_forever, codes)) else None
+        printing = [code for code in codes if _RE.prints.search(code) and not _RE.leaves.search(code)]
+        return unknown(ENDLESS) if any(map(_RE.endless.search, printing)) else None
     start = len(call.args) - len(operands)
     if is_led:
         more, _ = skip_options(operands[1:])
@@ -164,16 +165,11 @@ def _language(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _prints_forever(code: str) -> bool:
-    return _RE.endless.search(code) is not None and _RE.prints.search(code) is not None and not _RE.leaves.search(code)
-
-
 def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> bool:
     """Whether it reads code from its input besides what it was given: with a prompt, or because the code does so."""
-    letter = _PROMPT_OPTIONS.get(language)
-    if letter and any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[:5] for arg in args):
-        return True
-    return "pdb" in args or any(_RE.reads_code.search(code) for code in codes)
+    letter = _PROMPT_OPTIONS.get(language, "\0")
+    prompts = any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[1:5] for arg in args)
+    return prompts or "pdb" in args or any(map(_RE.reads_code.search, codes))
 
 
 def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg]) -> None:
@@ -291,18 +287,17 @@ def make_host(
         with walk.wrapped(call.name), walk.nested(), as_commands(starts):
             walk.start(args, stdin)
 
-    return Host(
-        language,
-        shell,
-        argv,
-        lambda name: walk.programs.known(name).follow is not None,
-        lambda path, fetched: walk.state.write(walk.path(path), Computed(text, NETWORK if fetched else NO_TAINTS)),
-        lambda name, value: walk.on_assign(name, Value(value)),
-        walk.cwd,
-        project,
-        program_arguments(language, call),
-        walk.variables.inherited,
-    )
+    def is_followed(name: str) -> bool:
+        return walk.programs.known(name).follow is not None
+
+    def changed(path: str, fetched: bool) -> None:
+        walk.state.write(walk.path(path), Computed(text, NETWORK if fetched else NO_TAINTS))
+
+    def export(name: str, value: str) -> None:
+        walk.on_assign(name, Value(value))
+
+    given, environment = program_arguments(language, call), walk.variables.inherited
+    return Host(language, shell, argv, is_followed, changed, export, walk.cwd, project, given, environment)
 
 
 class ShellOptions(NamedTuple):

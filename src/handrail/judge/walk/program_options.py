@@ -16,6 +16,7 @@ from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings
 from .script_files import names_in
+from .state import Held
 from .walk import Call, Walk
 from .wrapper_programs import wrap
 
@@ -35,21 +36,17 @@ def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | 
 
 
 def _at(walk: Walk, call: Call) -> None:
-    _, options = skip_options(call.args, "qft", "")
-    given = dict(options)
-    if given.keys() & {"-l", "-r", "-d", "-c"}:
-        return
+    given = dict(skip_options(call.args, "qft", "")[1])
     source = given.get("-f")
     text = walk.known_file(source) if source is not None else call.stdin
-    if text is not None:
+    if text is not None and given.keys().isdisjoint(("-l", "-r", "-d", "-c")):
         walk.run_text(text, None, "stdin")
 
 
 def _lines(text: Value) -> list[str]:
-    lines = text.text.split("\n")
-    if len(lines) > _MAX_LINES:
+    if text.text.count("\n") >= _MAX_LINES:
         raise Limit("a file with too many lines")
-    return lines
+    return text.text.split("\n")
 
 
 def _crontab(walk: Walk, call: Call) -> None:
@@ -81,8 +78,7 @@ def _tar(walk: Walk, call: Call) -> None:
 
 def follow_ssh_copies(walk: Walk, call: Call) -> None:
     """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
-    _, options = skip_options(call.args, "cDFiJloPSXbBRs")
-    for option, value in options:
+    for option, value in skip_options(call.args, "cDFiJloPSXbBRs")[1]:
         if value is None:
             continue
         if option in ("-S", "-D"):
@@ -143,9 +139,7 @@ def _cmd(walk: Walk, call: Call) -> None:
 def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
-    operands = [arg for arg in rest if arg[:1] != "-"]
-    if operands[:1] == ["config"] and len(operands) > 2:
-        _git_setting(walk, operands[-1].like(f"{operands[-2]}={operands[-1]}"), rest)
+    _kept_settings(walk, rest)
     if rest and rest[0] == "clone":
         options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
@@ -170,6 +164,17 @@ def _git(walk: Walk, call: Call) -> None:
         elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
             _run_option(walk, str(following), following)
     follow_container(walk, call)
+
+
+def _kept_settings(walk: Walk, rest: Sequence[Arg]) -> None:
+    """What `git config` sets counts for the commands of git after it."""
+    operands, known = [arg for arg in rest if arg[:1] != "-"], walk.state.git_settings
+    with Held(walk.state, git_settings={}):  # an alias is none of itself
+        for setting in known.values():
+            _git_setting(walk, setting, rest)
+    if operands[:1] == ["config"] and len(operands) > 2:
+        known[operands[-2]] = operands[-1].like(f"{operands[-2]}={operands[-1]}")
+        _git_setting(walk, known[operands[-2]], rest)
 
 
 def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:

@@ -19,7 +19,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
 _MAX_TEXT = 200_000

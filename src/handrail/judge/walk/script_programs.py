@@ -17,7 +17,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _TABLES = read_tables(__file__)
 ONLY_TEXTS = _WORDS.only_texts
 """Programs that only read, copy or list the files that they are given."""
@@ -50,9 +49,8 @@ def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None)
 def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
-    start, options = skip_options(
-        call.args, _TABLES["values"].get(language, ""), "require import loader file load script env-file"
-    )
+    letters = _TABLES["values"].get(language, "")
+    start, options = skip_options(call.args, letters, "require import loader file load script env-file")
     operands = list(call.args[start:])
     if call.name in _WORDS.with_commands and operands[:1] and operands[0] in _WORDS.run_words:
         more, _ = skip_options(operands[1:])
@@ -70,10 +68,9 @@ def follow_language(walk: Walk, call: Call) -> None:
     for path in paths:
         _follow_program(walk, call, language, _module_place(walk, language, str(path)))
     assign_new(walk, [value for option, value in options if option == "--env-file" and value])
+    own = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}
     for option, value in options:  # node's own test runner, and its `npm run`
-        name, args = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}.get(
-            option, ("", [])
-        )
+        name, args = own.get(option, ("", []))
         if call.name == "node" and (other := walk.programs.follower_of(name)) is not None:
             other(walk, Call(name, args if value is None else [*args, value], None, Arg(name)))
 

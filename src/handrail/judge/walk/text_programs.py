@@ -139,7 +139,7 @@ def _until_parenthesis(code: str, start: int) -> str:
 
 
 def _sed(walk: Walk, call: Call) -> None:
-    _, options = skip_options(call.args, "eflE", "expression file line-length")
+    options = skip_options(call.args, "eflE", "expression file line-length")[1]
     texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
         texts = [arg for arg in call.args if arg[:1] != "-"][:1]

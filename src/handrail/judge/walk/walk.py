@@ -1080,12 +1080,10 @@ def _line_key(call: Call, cwd: str) -> tuple[object, ...] | None:
     for arg in call.args:
         if arg.taints or arg.glob:
             return None
-    stdin = call.stdin
-    if stdin is None:
-        return call.name, call.program, tuple(call.args), cwd, paths.current_homes()
-    if len(stdin.text) > _MAX_KEPT_INPUT:
-        return None
-    return call.name, call.program, tuple(call.args), cwd, paths.current_homes(), stdin.text, stdin.taints
+    key = (call.name, call.program, tuple(call.args), cwd, paths.current_homes())
+    if (stdin := call.stdin) is None:
+        return key
+    return None if len(stdin.text) > _MAX_KEPT_INPUT else (*key, stdin.text, stdin.taints)
 
 
 def _mark_lists(argv: Sequence[Arg]) -> None:
@@ -1103,14 +1101,7 @@ def _named(name: Arg, candidate: str) -> Arg:
 
 
 _WALKS: dict[type[syntax.Compound], Callable[..., Value]] = {
-    syntax.Block: Walk._block,
-    syntax.If: Walk._if,
-    syntax.While: Walk._while,
-    syntax.For: Walk._for,
-    syntax.ArithmeticFor: Walk._arithmetic_for,
-    syntax.Case: Walk._case,
-    syntax.ArithmeticCommand: Walk._arithmetic,
-    syntax.Condition: Walk._condition,
-    syntax.Function: Walk._function,
-    syntax.Coprocess: Walk._coprocess,
-}
+    syntax.Block: Walk._block, syntax.If: Walk._if, syntax.While: Walk._while, syntax.For: Walk._for,
+    syntax.ArithmeticFor: Walk._arithmetic_for, syntax.Case: Walk._case, syntax.ArithmeticCommand: Walk._arithmetic,
+    syntax.Condition: Walk._condition, syntax.Function: Walk._function, syntax.Coprocess: Walk._coprocess,
+}  # fmt: skip

@@ -14,7 +14,6 @@ from . import output_provenance
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
-
 _WORDS = Words(__file__)
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
