@@ -164,10 +164,9 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
         may_be_of_database = len(chain) > 1 or _is_method(host.language, found, place)
         if not kind and may_be_of_database and KINDS.get(last) in ("sql", "store"):
             kind = KINDS[last]
-        if kind in ("read", "write", "sql"):
-            if call.first:
-                getattr(host, kind)(call.first)
-        elif kind and (given or kind == "store"):
+        if kind in ("read", "write", "sql") and call.first:
+            getattr(host, kind)(call.first)
+        elif kind not in ("", "read", "write", "sql") and (given or kind == "store"):
             globals()[f"_{kind}"](host, call)  # the kinds in the table are the functions below
 
 

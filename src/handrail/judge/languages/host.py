@@ -34,6 +34,8 @@ class Host:
     """What the program is started with, its own name first; None when that is not known."""
     environment: Callable[[str], str | None] = lambda _: None
     """A variable of the environment that it is started in; None when that is not known."""
+    options: Sequence[str] = ()
+    """The program's strings that are options: a word of which nothing is known may be one of them."""
     matches: list[Match] = field(default_factory=list)
     downloads: bool = False
     """Whether the program gets something from the network: what it writes may be that."""
@@ -81,6 +83,8 @@ class Host:
             self.shown += words
             args = [make_arg(word, glob="*" in word) for word in words]
             self._argv(args, None if stdin is None else Value(stdin), starts=starts)
+            for option in self.options if UNKNOWN in words else ():
+                self.run(*(option if word == UNKNOWN else word for word in words), stdin=stdin, starts=starts)
 
     def start(self, *words: str, stdin: str | None = None) -> None:
         """It starts a program by its name; `run` is also for what it does itself."""

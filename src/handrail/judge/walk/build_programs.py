@@ -104,8 +104,7 @@ def _npm(walk: Walk, call: Call) -> None:
     more, later = skip_options(rest, "Cw", _NPM_VALUES)
     options += later
     folders = [str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value]
-    folder = folders[0] if folders else "."
-    package = _upwards(walk, absolute(folder, here(walk)), "package.json")
+    package = _upwards(walk, absolute((*folders, ".")[0], here(walk)), "package.json")
     if package is None and word not in _NPM_WORDS:
         return
     if word in ("run", "run-script", "rum", "urn", "exec", "x") or (word not in _NPM_WORDS and call.name != "npm"):

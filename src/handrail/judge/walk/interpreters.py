@@ -19,6 +19,7 @@ from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
+_MAX_OPTIONS = 8
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -48,19 +49,13 @@ def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
         script, operands = operands[0], operands[1:]
     if script is not None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
-    if operands == [UNKNOWN] and raised(walk.under):  # xargs with nothing to read
+    if (not operands or operands == [UNKNOWN]) and raised(walk.under):  # as xargs with nothing to read
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if operands and "s" not in given.letters:
         return _run_file(walk, call, operands[0], operands[1:])
-    if not operands and raised(walk.under):
-        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
-    return _run_input(walk, call.stdin, operands)
-
-
-def _run_input(walk: Walk, stdin: Value | None, args: Sequence[Arg]) -> Value:
-    if isinstance(stdin, OtherName):
+    if isinstance(stdin := call.stdin, OtherName):
         with walk.subshell():
-            if walk.programs.source_file(walk, stdin.program, args, None):
+            if walk.programs.source_file(walk, stdin.program, operands, None):
                 return unknown()
     return unknown() if stdin is None else walk.run_text(stdin, None, "stdin")
 
@@ -297,7 +292,8 @@ def make_host(
         walk.on_assign(name, Value(value))
 
     given, environment = program_arguments(language, call), walk.variables.inherited
-    return Host(language, shell, argv, is_followed, changed, export, walk.cwd, project, given, environment)
+    options = re.findall(r"['\"](--?[a-zA-Z][\w-]*)['\"]", text)[:_MAX_OPTIONS]
+    return Host(language, shell, argv, is_followed, changed, export, walk.cwd, project, given, environment, options)
 
 
 class ShellOptions(NamedTuple):
