@@ -257,19 +257,15 @@ class Parser:
             raise self.fail("expected a name")
         self.position = match.end()
         self.newlines()
-        words = self._loop_words() if self.reserved(("in",)) else None
+        words: list[syntax.Word] | None = None
+        if self.reserved(("in",)):
+            self.position += len("in")
+            words = []
+            while (char := self.blanks()) and char not in ";\n&|)":
+                words.append(self._argument())
         if self.blanks() == ";":
             self.position += 1
         return syntax.For(match.group(), words, self._loop_body(), select=word == "select")
-
-    def _loop_words(self) -> list[syntax.Word]:
-        self.position += len("in")
-        words: list[syntax.Word] = []
-        while True:
-            char = self.blanks()
-            if not char or char in ";\n&|)":
-                return words
-            words.append(self._argument())
 
     def _loop_body(self) -> syntax.Script:
         self.newlines()
@@ -401,9 +397,9 @@ class Parser:
         while True:
             plain = match_plain(text, self.position)
             if plain:
-                found = plain[1]
+                text_of = plain[1]
                 self.position = end = plain.end()
-                words.append(syntax.Word(None, end - len(found), end, found))
+                words.append(syntax.Word(None, end - len(text_of), end, text_of))
             else:
                 char = self.blanks()
                 if char in _ENDS_SIMPLE or (char == "&" and not self.at("&>")):
@@ -416,10 +412,13 @@ class Parser:
                     if len(words) == 1 and isinstance(words[0], syntax.Word) and not assignments and not redirects:
                         return self.function(words[0])
                     raise self.fail("unexpected (")
-                elif not words or declaring:
-                    self._word_or_assignment(assignments, words, declaring)
                 else:
-                    words.append(self._argument())
+                    match = lexical.ASSIGNMENT.match(self.text, self.position) if not words or declaring else None
+                    found = self._assignment(match[1], match[2], match.end()) if match else self._argument()
+                    if isinstance(found, syntax.Assignment) and not declaring:
+                        assignments.append(found)
+                    else:
+                        words.append(found)
                 text = self.text
             if len(words) == 1 and not declaring:
                 first = words[0]
@@ -436,19 +435,6 @@ class Parser:
             raise self.fail(f"unexpected {self.peek()!r}")
         return word
 
-    def _word_or_assignment(
-        self, assignments: list[syntax.Assignment], words: list[syntax.Word | syntax.Assignment], declaring: bool
-    ) -> None:
-        match = lexical.ASSIGNMENT.match(self.text, self.position)
-        if match is None:
-            words.append(self._argument())
-            return
-        found = self._assignment(match.group(1), match.group(2), match.end())
-        if isinstance(found, syntax.Assignment) and not declaring:
-            assignments.append(found)
-        else:
-            words.append(found)
-
     def _assignment(self, name: str, operator: str, end: int) -> syntax.Assignment | syntax.Word:
         """An assignment, or the word that only started like one (`a[1]x`)."""
         start, index = self.position, None
@@ -464,14 +450,10 @@ class Parser:
                 )
             index, operator = syntax.Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
             self.position = match.end()
-        elements = None
-        value: syntax.Word | None = None
-        if self.at("("):
-            self.position += 1
-            elements = self._array()
-        else:
-            value = self.word()
-        value = value or syntax.Word([], self.position, self.position)
+        is_array = self.at("(")
+        self.position += is_array
+        elements = self._array() if is_array else None
+        value = (None if is_array else self.word()) or syntax.Word([], self.position, self.position)
         assignment = syntax.Assignment(name, index, operator == "+=", value, elements)
         assignment.start, assignment.end = start, self.position
         return assignment
@@ -523,9 +505,8 @@ class Parser:
             raise self.fail("expected a target")
         if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a separate word
             self.position += 1
-            return syntax.Redirect(
-                descriptor or "", operator, syntax.Word([syntax.Literal("-")], self.position - 1, self.position)
-            )
+            dash = syntax.Word([syntax.Literal("-")], self.position - 1, self.position)
+            return syntax.Redirect(descriptor or "", operator, dash)
         target = self.word()
         if target is None:
             raise self.fail("expected a target")
@@ -565,8 +546,7 @@ class Parser:
         if redirect.quoted:
             parts: list[syntax.Part] = [syntax.Quoted(body, start if verbatim else -1)]
         else:
-            inner = self.inside(body)
-            parts = [syntax.DoubleQuoted(inner.quoted_parts(lexical.IN_HERE, ""))]
+            parts = [syntax.DoubleQuoted(self.inside(body).quoted_parts(lexical.IN_HERE, ""))]
         redirect.body = syntax.Word(parts, start, self.position)
         redirect.origin = syntax.TextMap(kept)
 
@@ -766,8 +746,7 @@ class Parser:
         self.position = place + 1
         self.enter()
         self.count_command()
-        inner = self.inside("".join(pieces))
-        script = inner.whole()
+        script = self.inside("".join(pieces)).whole()
         self.leave()
         return syntax.Substitution(script, syntax.TextMap(kept))
 
@@ -1087,17 +1066,10 @@ class Parser:
 
 
 _READERS: dict[str, Callable[[Parser, str], syntax.Command]] = {
-    "{": Parser._group,
-    "if": Parser._if,
-    "while": Parser._while,
-    "until": Parser._while,
-    "for": Parser._for,
-    "select": Parser._for,
-    "case": Parser._case,
-    "[[": Parser._condition,
-    "function": Parser._function,
+    "{": Parser._group, "if": Parser._if, "while": Parser._while, "until": Parser._while, "for": Parser._for,
+    "select": Parser._for, "case": Parser._case, "[[": Parser._condition, "function": Parser._function,
     "coproc": Parser._coprocess,
-}
+}  # fmt: skip
 
 
 def _delimiter(word: syntax.Word) -> str | None:

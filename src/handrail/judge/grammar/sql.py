@@ -45,13 +45,9 @@ def _executed(text: str) -> Iterator[str]:
 
 def _blank(match: re.Match[str]) -> str:
     found = match.group()
-    return (
-        " "
-        if found[0] in "/-#*" or found.isspace() or found.lstrip()[:1] == "#"
-        else " s "
-        if found[0] in "'$"
-        else " ident "
-    )
+    if found[0] in "/-#*" or found.isspace() or found.lstrip()[:1] == "#":
+        return " "
+    return " s " if found[0] in "'$" else " ident "
 
 
 def _is_dangerous_statement(text: str) -> bool:

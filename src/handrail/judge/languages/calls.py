@@ -27,18 +27,11 @@ KINDS = {name: kind for kind, names in reversed(_TABLES["kinds"].items()) for na
 QUALIFIERS = frozenset(_TABLES[""]["qualifiers"].split())
 """Modules before a function's name that leave no doubt which function it is."""
 _MAX_CALLS = 2000
-_TELLING = (
-    (_RE.evaluates_decoded, "code.exec_computed"),
-    (_RE.deletes_elsewhere, "cloud.api_delete"),
-    (_RE.reboot, "power.off"),
-    (_RE.inner_spawn, "code.exec_computed"),
-    (_RE.substitutes_code, "code.exec_computed"),
-)
-_ANY_LAST = (
-    frozenset(("load",))
-    | frozenset(_RE.chain.split(name)[-1].rstrip("!?") for name in KINDS)
-    | {"sync", "default", "manual"}
-)
+_COMPUTING = (_RE.evaluates_decoded, _RE.inner_spawn, _RE.substitutes_code)
+_TELLING = {_RE.maps_unlink: "code.delete", _RE.deletes_elsewhere: "cloud.api_delete", _RE.reboot: "power.off"}
+_TELLING |= dict.fromkeys(_COMPUTING, "code.exec_computed")
+_ANY_LAST = frozenset(_RE.chain.split(name)[-1].rstrip("!?") for name in KINDS) | _WORDS.calls_by_name
+_ANY_LAST |= {"load", "sync", "default", "manual"}
 _LAST_NAMES = {
     language: _ANY_LAST
     | {_RE.chain.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
@@ -117,18 +110,15 @@ def _inner_code(host: Host, text: str, found: Sequence[Token]) -> None:
 def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
     """What the program is for, by the names and strings anywhere in it."""
     names = {_RE.chain.split(token.text)[-1] for token in found if token.kind == "name"}
-    goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
-    if (_RE.loops.search(text) and names & _WORDS.forks) or (
-        loops_forever(text) and (names & _WORDS.starts or goes_on)
-    ):
+    texts = (token.text.rstrip() for token in found if token.kind == "string")
+    goes_on = any(text.endswith("&") for text in texts) or not names.isdisjoint(_WORDS.starts)
+    if (_RE.loops.search(text) and names & _WORDS.forks) or (goes_on and loops_forever(text)):
         host.find("proc.fork_bomb")
     if _RE.private.search(text) and _RE.sends.search(text):
         host.find("exfil.send")
     if _RE.includes.search(text) or (_RE.evaluates_later.search(text) and _RE.fetches.search(text)):
         host.find("rce.download_to_shell")
-    if _RE.maps_unlink.search(text):
-        host.find("code.delete")
-    for pattern, found_rule in _TELLING:
+    for pattern, found_rule in _TELLING.items():
         if pattern.search(text):
             host.find(found_rule)
     if _RE.sdk.search(text) and _RE.sdk_deletes.search(text):
@@ -148,16 +138,18 @@ def _interpolated(text: str) -> str:
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     chain = _RE.chain.split(found[place].text)
     last = chain[-1].rstrip("!?")
-    if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
-        return
-    if last == "assert" and host.language != "php":  # only there it evaluates a text
-        return
+    if last not in _LAST_NAMES.get(host.language, _ANY_LAST) or (last == "assert" and host.language != "php"):
+        return  # only in PHP `assert` evaluates a text
     given, parenthesised = arguments(host.language, found, place + 1, objects=chain[0] in ("Deno", "Bun"))
     if given is None:
         return
+    written = found[place].text
+    if last in _WORDS.calls_by_name and given and given[0] is not None:  # FileUtils.send("rm_rf", "/x")
+        chain, last, given = [*chain[:-1], given[0]], given[0].rstrip("!?"), given[1:]
+        written = ".".join(chain)
     host.calls += 1
     call = Call(text, last, given)
-    names = _names(host.language, found[place].text, chain, text)
+    names = _names(host.language, written, chain, text)
     if _is_method(host.language, found, place):
         names -= _WORDS.both
     if found[place + 1].kind == "command" and last in _WORDS.both:  # exec `...`
@@ -169,16 +161,12 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     else:
         kind = "evaluate" if host.language == "lua" and last == "load" else ""
         kind = kind or next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
-        if (
-            not kind
-            and (len(chain) > 1 or _is_method(host.language, found, place))
-            and KINDS.get(last) in ("sql", "store")
-        ):
+        may_be_of_database = len(chain) > 1 or _is_method(host.language, found, place)
+        if not kind and may_be_of_database and KINDS.get(last) in ("sql", "store"):
             kind = KINDS[last]
-        if kind in ("read", "write", "sql"):
-            if call.first:
-                getattr(host, kind)(call.first)
-        elif kind and (given or kind == "store"):
+        if kind in ("read", "write", "sql") and call.first:
+            getattr(host, kind)(call.first)
+        elif kind not in ("", "read", "write", "sql") and (given or kind == "store"):
             globals()[f"_{kind}"](host, call)  # the kinds in the table are the functions below
 
 
@@ -245,6 +233,10 @@ def _run(host: Host, call: Call) -> None:
         host.run(call.first)
     elif call.arguments:
         host.start(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
+        if call.known == [call.first]:  # its arguments may be one of the lists that the program holds
+            for words in itertools.islice(series(tokens(host.language, call.text), _NEAR), _MAX_NAMES):
+                for start in range(len(words[:_NEAR])):
+                    host.start(call.known[0], *words[start:])
 
 
 def _tree(host: Host, call: Call) -> None:
@@ -255,9 +247,8 @@ def _file(host: Host, call: Call) -> None:
     tree = host.language == "r" and "recursive" in call.text
     for path in call.known:
         host.delete(path, tree=tree)
-    far = [
-        path for path in call.known if path in ("~", "~/") or (path[:1] in "~/" and (UNKNOWN in path or "$" in path))
-    ]
+    unclear = [path for path in call.known if path[:1] in "~/" and (UNKNOWN in path or "$" in path)]
+    far = unclear or not {"~", "~/"}.isdisjoint(call.known)
     if (far or not call.known) and _mentions(_RE.lists, call.text):
         host.find("code.delete")
 
@@ -270,7 +261,7 @@ def _open(host: Host, call: Call) -> None:
     if host.language == "ruby" and known[0].startswith("|"):
         host.shell(known[0][1:])
     elif host.language != "perl" or (call.last == "new" and len(known) > 1):
-        mode = known[1] if len(known) > 1 else "r"
+        mode = known[1] if len(known) > 1 else "a" if _mentions(_RE.opens_to_write, call.text) else "r"
         if not set(mode).isdisjoint("wax+>") and len(mode) < 6:
             host.write(
                 known[0], empties=mode[0] in "w>" and mode != ">>" and not _mentions(_RE.writes_something, call.text)
@@ -389,6 +380,11 @@ def _touched(host: Host, text: str, found: Sequence[Token]) -> None:
         for match in itertools.islice(pattern.finditer(text), _MAX_NAMES):
             if not _paths(found, match.start(), show) and pattern is _RE.tree:
                 host.delete(None, tree=True)
+                listed = found if _mentions(_RE.lists, text) else ()
+                for path in (
+                    token.text for token in listed if token.kind == "string" and token.text[:2] in ("~/", "~")
+                ):
+                    host.delete_tree(path)
     if _RE.indirect.search(text) and (host.language != "javascript" or _mentions(_RE.file_module, text)):
         for path in {token.text for token in found if token.kind == "string" and token.text[:1] in ("/", "~")}:
             if path != "/" and not classes(path).isdisjoint(_WORDS.protected):  # "/" is the route of a server too

@@ -47,9 +47,8 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             return _list(node.elts, constants)
         case ast.Dict() if all(key is not None for key in node.keys):
             keys = [fold(key, constants) for key in node.keys]
-            return (
-                dict(zip(keys, (fold(value, constants) for value in node.values), strict=True)) if all(keys) else None
-            )
+            values = [fold(value, constants) for value in node.values]
+            return dict(zip(keys, values, strict=True)) if all(keys) else None
         case ast.UnaryOp(op=ast.USub()):
             value = fold(node.operand, constants)
             return -value if isinstance(value, int | float) else None
@@ -108,11 +107,8 @@ def _subscript(node: ast.Subscript, constants: Constants) -> Any:
     if value is None:
         return None
     if isinstance(node.slice, ast.Slice):
-        parts = [
-            fold(part, constants) if part is not None else None
-            for part in (node.slice.lower, node.slice.upper, node.slice.step)
-        ]
-        return value[slice(*parts)]
+        bounds = (node.slice.lower, node.slice.upper, node.slice.step)
+        return value[slice(*(fold(part, constants) for part in bounds))]
     index = fold(node.slice, constants)
     return value[index] if index is not None else None
 
@@ -137,6 +133,8 @@ def _call(node: ast.Call, constants: Constants) -> Any:
         return "/".join(arg.rstrip("/") for arg in args)
     if name == "home":
         return "~"
+    if name == "mkdtemp" and not node.args and not node.keywords:
+        return f"/tmp/tmp.{UNKNOWN}"
     if isinstance(node.func.value, ast.Name) and node.func.value.id == "shlex":
         if name == "split":
             return shlex.split(args[0])
@@ -171,6 +169,9 @@ def _builtin(name: str, args: list[Any]) -> Any:
 
 
 def _method(name: str, base: Any, args: list[Any]) -> Any:
+    if isinstance(base, dict):
+        found = getattr(base, name)(*args) if name in ("keys", "values", "items", "get") else None
+        return found if name == "get" else [list(one) if name == "items" else one for one in found or ()] or None
     if isinstance(base, bytes) and name == "decode":
         return base.decode("utf-8", "replace")
     if not isinstance(base, str):

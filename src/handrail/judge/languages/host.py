@@ -34,6 +34,8 @@ class Host:
     """What the program is started with, its own name first; None when that is not known."""
     environment: Callable[[str], str | None] = lambda _: None
     """A variable of the environment that it is started in; None when that is not known."""
+    options: Sequence[str] = ()
+    """The program's strings that are options: a word of which nothing is known may be one of them."""
     matches: list[Match] = field(default_factory=list)
     downloads: bool = False
     """Whether the program gets something from the network: what it writes may be that."""
@@ -55,9 +57,8 @@ class Host:
                 place = int(match["place"]) - _FIRST_ARGUMENT.get(self.language, 1)
                 found = given[place] if 0 <= place < len(given) and self.language != "python" else None
             quote = '"' if '"' in match[0] else "'"  # the same in a string that it is inside of
-            return (
-                f"{quote}{found}{quote}" if found and re.fullmatch(r"[^'\"\\\n]*[/~][^'\"\\\n]*", found) else match[0]
-            )
+            is_path = found and re.fullmatch(r"[^'\"\\\n]*[/~][^'\"\\\n]*", found)
+            return f"{quote}{found}{quote}" if is_path else match[0]
 
         return _RE.inputs.sub(value, text)
 
@@ -72,18 +73,22 @@ class Host:
 
     def shell(self, text: str, *, stdin: str | None = None) -> None:
         """It runs a text through a shell; `stdin` is what that reads."""
-        if not self._is_new(text, stdin):
-            return
-        self.shown.append(text)
-        self._shell(Value(text), None if stdin is None else Value(stdin))
+        if self._is_new(text, stdin):
+            self.shown.append(text)
+            self._shell(Value(text), None if stdin is None else Value(stdin))
 
-    def run(self, *words: str, stdin: str | None = None) -> None:
+    def run(self, *words: str, stdin: str | None = None, starts: bool = False) -> None:
         """It runs a program with these arguments and this input, or does what that program would do."""
-        self._run(words, stdin, starts=False)
+        if self._is_new(words, stdin):
+            self.shown += words
+            args = [make_arg(word, glob="*" in word) for word in words]
+            self._argv(args, None if stdin is None else Value(stdin), starts=starts)
+            for option in self.options if UNKNOWN in words else ():
+                self.run(*(option if word == UNKNOWN else word for word in words), stdin=stdin, starts=starts)
 
     def start(self, *words: str, stdin: str | None = None) -> None:
         """It starts a program by its name; `run` is also for what it does itself."""
-        self._run(words, stdin, starts=True)
+        self.run(*words, stdin=stdin, starts=True)
 
     def start_arguments(self) -> None:
         """It may start what it was given as arguments: `run.py rm -rf x`."""
@@ -94,19 +99,11 @@ class Host:
         elif words and self.is_program(words[0]):
             self.start(*words)
 
-    def _run(self, words: Sequence[str], stdin: str | None, *, starts: bool) -> None:
-        if not self._is_new(words, stdin):
-            return
-        self.shown += words
-        args = [make_arg(word, glob="*" in word) for word in words]
-        self._argv(args, None if stdin is None else Value(stdin), starts=starts)
-
     def _is_new(self, *command: object) -> bool:
         """Whether this has not been judged yet."""
-        if command in self._judged:
-            return False
+        before = len(self._judged)
         self._judged.add(command)
-        return True
+        return len(self._judged) > before
 
     def write(self, path: str, *, empties: bool = False) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))

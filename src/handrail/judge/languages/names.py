@@ -263,6 +263,14 @@ def _before(found: Sequence[Token], place: int) -> str:
     return signs
 
 
+def _join_list(made: list[Token]) -> None:
+    """`["~", ".ssh"].join("/")` at the end of the tokens: as one string."""
+    start = next((at for at in range(len(made) - 7, -1, -1) if made[at].text == "["), 0)
+    items = [one for one in made[start + 1 : -6] if one.kind != "sign"]
+    if items and {one.kind for one in (*items, made[-2])} == {"string"}:
+        made[start:] = [items[0]._replace(text=made[-2].text.join(one.text for one in items))]
+
+
 def _joined(found: Sequence[Token]) -> list[Token]:
     """Strings that are put together become one, and so does a path that is joined to a home."""
     made: list[Token] = []
@@ -278,6 +286,8 @@ def _joined(found: Sequence[Token]) -> list[Token]:
                 made[first:] = [made[first]._replace(text=made[first].text + token.text, quote=quote)]
         elif token.text == "(" and [one.text for one in made[-4:-1:2]] == ["[", "]"] and made[-3].text.isidentifier():
             made[-4:] = [made[-3]._replace(kind="name"), token]  # x["system"](..)
+        elif token.text == ")" and [one.text for one in made[-6:-2]] == ["]", ".", "join", "("]:
+            _join_list(made)
         elif token.text == ")" and [one.text for one in made[-5:-2:2]] == ["(", ","]:
             call, home, path = made[-6:-3:2][0], made[-4], made[-2]
             if _RE.chain.split(call.text)[-1] in ("join", "resolve") and home.text[:1] == "~" and path.kind == "string":

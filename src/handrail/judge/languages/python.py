@@ -87,13 +87,16 @@ class _Reader:
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.While) and self._fills(node):
                 self.host.find("disk.fill")
-        for call in sorted((node for node in self.nodes if isinstance(node, ast.Call)), key=_end):
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        for call in sorted(calls, key=lambda one: (one.end_lineno or 0, one.end_col_offset or 0)):  # as they are called
             for _ in self.values.combinations(call):
-                self._call(call)
+                for name in self._callees(call):
+                    self._call_named(name, call)
+                self._handed_over(call)
         if self.host.shown:
-            for name, value in _settings(self.nodes):
+            for setting, value in _settings(self.nodes):
                 text = fold(value, self.constants)
-                if isinstance(key := fold(name, self.constants), str) and _RE.variable.fullmatch(key):
+                if isinstance(key := fold(setting, self.constants), str) and _RE.variable.fullmatch(key):
                     self.host.export(key, text if isinstance(text, str) else UNKNOWN)
 
     def _define(self, node: ast.AST) -> None:
@@ -154,10 +157,8 @@ class _Reader:
                 self.host.find("code.exec_computed")
 
     def _forks(self, loop: ast.AST) -> bool:
-        return any(
-            isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
-            for node in ast.walk(loop)
-        )
+        called = (self._dotted(node.func) for node in ast.walk(loop) if isinstance(node, ast.Call))
+        return any(name in ("os.fork", "os.forkpty") for name in called)
 
     def _fills(self, loop: ast.While) -> bool:
         """`while True: f.write(x)`: it writes for ever, and nothing in it waits or leaves."""
@@ -188,8 +189,9 @@ class _Reader:
     def _returned(self, node: ast.Call) -> str | None:
         """The module or function that a call returns."""
         function = _usual_name(self._dotted(node.func) or "")
-        if function.endswith(".__getattribute__") and node.args:
-            return self._attribute(node)
+        if function.endswith(".__getattribute__") and node.args:  # also of `object`, with the owner as an argument
+            owner = node.args[0] if len(node.args) > 1 else getattr(node.func, "value", node.func)
+            return f"{self._dotted(owner)}.{fold(node.args[-1], self.constants) or '?'}"
         if function in ("__import__", "importlib.import_module") and node.args:
             module = fold(node.args[0], self.constants)
             return module if isinstance(module, str) else "?"
@@ -204,50 +206,32 @@ class _Reader:
             return text if re.fullmatch(r"[\w.]+", text) else "?"
         return None
 
-    def _attribute(self, node: ast.Call) -> str:
-        """`os.__getattribute__("system")`, `object.__getattribute__(os, "system")`."""
-        owner = node.args[0] if len(node.args) > 1 else getattr(node.func, "value", node.func)
-        return f"{self._dotted(owner)}.{fold(node.args[-1], self.constants) or '?'}"
-
     def _callees(self, node: ast.Call) -> list[str]:
         """The full names of what a call may call."""
         dotted = self._dotted(node.func) or ""
         names = [dotted]
         if isinstance(node.func, ast.Name) and node.func.id not in self.names:
             names += self.values.functions.get(node.func.id, [])
-        if self.escaped and not self._is_named(node.func, dotted):
-            names += self.escaped
+        if isinstance(node.func, ast.Name):
+            is_named = node.func.id in self.names or hasattr(builtins, node.func.id)
+        else:  # a function of a module that was imported
+            is_named = dotted.partition(".")[0] in self.modules and dotted.rpartition(".")[2] not in self.attributes
+        names += self.escaped if not is_named else ()
         owner, _, last = dotted.rpartition(".")
         last = last.lstrip("_")
         if last in _BY_LAST and owner and owner.partition(".")[0] not in self.names:  # whose it is, is not known
             names.append(_BY_LAST[last])
         return [_usual_name(name) for name in dict.fromkeys(names)]
 
-    def _is_named(self, function: ast.AST, dotted: str) -> bool:
-        """Whether it is a builtin, or a function of a module that was imported, by its name."""
-        if isinstance(function, ast.Name):
-            return function.id in self.names or hasattr(builtins, function.id)
-        return dotted.partition(".")[0] in self.modules and dotted.rpartition(".")[2] not in self.attributes
-
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
-        full = [f"{module}.{name}" for module in self.everything_of]
-        return next(
-            (one for one in full if one in _RUNS | _DELETES or _RE.exec.fullmatch(one) or one in _WORDS.others), name
-        )
-
-    def _call(self, node: ast.Call) -> None:
-        for name in self._callees(node):
-            self._call_named(name, node)
-        self._handed_over(node)
+        full = (f"{module}.{name}" for module in self.everything_of)
+        known = _RUNS | _DELETES | _WORDS.others
+        return next((one for one in full if one in known or _RE.exec.fullmatch(one)), name)
 
     def _call_named(self, name: str, node: ast.Call) -> None:
         args = [fold(arg, self.constants) for arg in node.args]
-        args += [
-            fold(keyword.value, self.constants)
-            for keyword in node.keywords
-            if keyword.arg in ("args", "path", "command", "cmd", "stmt", "setup", "extract_dir")
-        ]
+        args += [fold(given.value, self.constants) for given in node.keywords if given.arg in _WORDS.like_operands]
         if self._runs_code(name, node, args):
             pass
         elif name in _WORDS.shell or name in _WORDS.subprocess or _RE.exec.fullmatch(name):
@@ -273,7 +257,9 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        if _RE.send.match(name) and self.is_private and self._sends(node, name):
+        opens = name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
+        carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None
+        if self.is_private and carries and not opens and _RE.send.match(name):
             self.host.find("exfil.send")
 
     def _runs_code(self, name: str, node: ast.Call, args: list[Any]) -> bool:
@@ -313,16 +299,10 @@ class _Reader:
                     elif text is None and self._dotted(arg) not in _RUNS:
                         self.host.find("code.exec_computed")
 
-    def _sends(self, node: ast.Call, name: str) -> bool:
-        carries = bool(node.keywords) or len(node.args) > 1 or _RE.private.search(ast.unparse(node)) is not None
-        return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
-
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if _RE.named_program.match(name) and not self.modules.isdisjoint(("sh", "plumbum")):
-            self.host.run(
-                _RE.named_program.sub("", name).partition(".")[0],
-                *(arg if isinstance(arg, str) else UNKNOWN for arg in args),
-            )
+            program = _RE.named_program.sub("", name).partition(".")[0]
+            self.host.run(program, *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             return
         keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
         if judge_module(self.host, name, args, keywords, self.modules):
@@ -358,11 +338,7 @@ class _Reader:
         elif last in ("rename", "replace") and isinstance(base, str) and len(args) == 1 and isinstance(args[0], str):
             if "Path(" in self.text:
                 self.host.run("mv", base, args[0])
-        elif (
-            last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
-            and isinstance(base, str)
-            and "/" in base
-        ):
+        elif last in _WORDS.methods_write and isinstance(base, str) and "/" in base:
             self.host.write(base)
         elif last in ("read_text", "read_bytes", "open") and isinstance(base, str):
             self.host.read(base)
@@ -425,10 +401,8 @@ class _Reader:
         if program is not None and words:
             found = fold(program, self.constants)
             words[0] = found if isinstance(found, str) else UNKNOWN
-        through_shell = name in _WORDS.shell or any(
-            keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
-            for keyword in node.keywords
-        )
+        asked = [fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "shell"]
+        through_shell = name in _WORDS.shell or any(value not in (False, None) for value in asked)
         if _RE.exec.fullmatch(name):
             flat = [word for arg in args for word in (map(_as_text, arg) if isinstance(arg, list) else [arg]) if word]
             flat = [word for word in flat if isinstance(word, str)]
@@ -496,10 +470,8 @@ class _Reader:
             self.host.find("proc.kill_force")
 
     def _opens(self, node: ast.Call, args: list[Any]) -> None:
-        mode = next(
-            (fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"),
-            args[1] if len(args) > 1 else "r",
-        )
+        modes = [fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"]
+        mode = (*modes, *args[1:2], "r")[0]
         if not args or not isinstance(args[0], str):
             return
         flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
@@ -522,11 +494,6 @@ def _settings(nodes: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.AST]]:
             yield from ((ast.Constant(keyword.arg), keyword.value) for keyword in node.keywords)
             if _last(node.func) in ("setdefault", "putenv", "__setitem__") and len(node.args) == 2:
                 yield node.args[0], node.args[1]
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    """Where it ends: what is called first ends first."""
-    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _last(function: ast.expr) -> str:
@@ -569,8 +536,10 @@ def judge_module(host: Host, name: str, args: list[Any], keywords: dict[str, Any
     if last in _WORDS.run_methods and not _WORDS.runners.isdisjoint(modules) and isinstance(first, str):
         host.shell(first)
         return True
-    if "git" in modules and name.split(".")[-2:-1] == ["git"]:
-        host.run("git", last.replace("_", "-"), *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+    is_of_bus = not _WORDS.buses.isdisjoint(modules) and last[:1].isupper()  # a method of a service
+    if is_of_bus or ("git" in modules and name.split(".")[-2:-1] == ["git"]):
+        program = ["busctl", "call", last] if is_of_bus else ["git", last.replace("_", "-")]
+        host.run(*program, *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
         return True
     if not _WORDS.http.isdisjoint(modules):
         method = keywords.get("method") or (first if last in ("request", "stream") else None)

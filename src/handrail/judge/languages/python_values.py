@@ -46,9 +46,8 @@ class Values:
         ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_START)
         binding = [node for node in ordered if isinstance(node, _BINDING)]
         self._local = _plain_functions(nodes)
-        known = {
-            id(arg) for function in self._local.values() for arg in (*function.args.posonlyargs, *function.args.args)
-        }
+        signatures = [function.args for function in self._local.values()]
+        known = {id(arg) for given in signatures for arg in (*given.posonlyargs, *given.args)}
         for node in nodes:
             for name in _unknown_names(node) if id(node) not in known else ():
                 self._add(name, None)
@@ -75,7 +74,10 @@ class Values:
         if not self._several:
             yield
             return
-        names = [name for name in sorted(self._names_in(node)) if len(self._possible.get(name, ())) > 1]
+        if (used := self._used.get(id(node))) is None:
+            used = frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+            self._used[id(node)] = used
+        names = [name for name in sorted(used) if len(self._possible.get(name, ())) > 1]
         count = 1
         for name in names:
             count *= len(self._possible[name])
@@ -88,13 +90,6 @@ class Values:
             yield
         for name in names:
             self.constants.pop(name, None)
-
-    def _names_in(self, node: ast.AST) -> frozenset[str]:
-        found = self._used.get(id(node))
-        if found is None:
-            found = frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
-            self._used[id(node)] = found
-        return found
 
     def _bind(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
@@ -199,10 +194,7 @@ class Values:
             return [value for part in node.values for value in self._all(part)]
         if isinstance(node, ast.NamedExpr):
             return self._all(node.value)
-        found = []
-        for _ in self.combinations(node):
-            found.append(fold(node, self.constants))
-        return found
+        return [fold(node, self.constants) for _ in self.combinations(node)]
 
     def _add(self, name: str, value: Any, *, most: int = MAX_VALUES) -> None:
         possible = self._possible.setdefault(name, [])
@@ -214,10 +206,9 @@ class Values:
                 return
         possible.append(value)
         self._several = self._several or len(possible) > 1
+        self.constants.pop(name, None)
         if len(possible) == 1 and value is not None:
             self.constants[name] = value
-        else:
-            self.constants.pop(name, None)
 
 
 _START = operator.attrgetter("lineno", "col_offset")

@@ -12,7 +12,6 @@ from ..values.data_files import Patterns, Words, read_tables
 from ..values.word_values import UNKNOWN
 
 _WORDS = Words(__file__)
-
 _RE = Patterns(__file__)
 _MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
@@ -53,15 +52,8 @@ def _scanner(language: str) -> re.Pattern[str]:
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
     sigils = "[$&]?" if language == "php" else "[$@%&]?"  # `@` there keeps a call quiet
-    parts.append(
-        rf"(?P<name>{_LISP_NAME})"
-        if lisp
-        else rf"(?P<name>{sigils}[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)"
-    )
-    parts.append(r"(?P<number>\d[\w.]*)")
-    parts.append(r"(?P<end>;|\n)")
-    parts.append(r"(?P<blank>[ \t\r]+)")
-    parts.append(r"(?P<sign>.)")
+    name = _LISP_NAME if lisp else rf"{sigils}[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?"
+    parts += [rf"(?P<name>{name})", r"(?P<number>\d[\w.]*)", r"(?P<end>;|\n)", r"(?P<blank>[ \t\r]+)", r"(?P<sign>.)"]
     return re.compile("|".join(parts), re.DOTALL)
 
 
@@ -126,9 +118,7 @@ def _quoted(text: str, match: re.Match[str], start: int) -> tuple[int, Token]:
 
 
 def unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return _RE.escape.sub(_unescaped, text)
+    return _RE.escape.sub(_unescaped, text) if "\\" in text else text
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -145,7 +135,7 @@ def _unescaped(match: re.Match[str]) -> str:
 def with_homes(text: str) -> str:
     """The same program with `~` for what stands for the home directory, and lists of words as lists of strings."""
     if _RE.mentions.search(text):
-        text = _RE.picked.sub(lambda match: f"{match['name'] or 'HOME'}='~'", text)
+        text = _RE.picked.sub(lambda match: f"{match['name'] or match['go'] or 'HOME'}='~'", text)
         text = _RE.template.sub(r"'\1'", _RE.home.sub("'~'", _IN_TEXT.sub("~", text)))
     return _RE.lists_added.sub(",", _RE.words.sub(_listed, text))
 
@@ -260,10 +250,9 @@ def _folded(pieces: list[str | None], *, computes: bool = False) -> str | None:
 
 
 def _from_base64(text: str) -> str | None:
-    if len(text) < 8 or len(text) % 4 or not re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text):
-        return None
     try:
-        decoded = base64.b64decode(text).decode()
+        is_encoded = len(text) >= 8 and len(text) % 4 == 0 and re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text)
+        decoded = base64.b64decode(text).decode() if is_encoded else ""
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return decoded if decoded.isprintable() else None
+    return decoded if decoded.isprintable() and decoded else None

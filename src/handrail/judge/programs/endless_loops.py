@@ -13,7 +13,9 @@ _FALSE = (["false"], ["/bin/false"], ["[", "]"])
 
 def is_endless(loop: While) -> bool:
     """`while true`, `until false` and the like."""
-    condition = _only_command(loop.condition)
+    items = loop.condition.items
+    commands = items[0].items[0][1].commands if len(items) == 1 and len(items[0].items) == 1 else []
+    condition = commands[0] if len(commands) == 1 else None
     if isinstance(condition, ArithmeticCommand):
         return not loop.until and [part.text for part in condition.parts if isinstance(part, Literal)] == ["1"]
     return _words(condition) in (_FALSE if loop.until else _TRUE)
@@ -45,13 +47,6 @@ def _items(script: Script) -> Iterator[AndOr]:
                     yield from _items(command.body)
 
 
-def _only_command(script: Script) -> Command | None:
-    if len(script.items) != 1 or len(script.items[0].items) != 1:
-        return None
-    commands = script.items[0].items[0][1].commands
-    return commands[0] if len(commands) == 1 else None
-
-
 def _words(command: Command | None) -> list[str]:
     """The words of a simple command; none when one of them has to be expanded first."""
     if not isinstance(command, Simple):
@@ -68,20 +63,14 @@ def goes_on_writing(body: Script) -> bool:
 
 def makes_files(body: Script) -> bool:
     """Whether each round makes a file under another name: `cp big $RANDOM`."""
-    return any(
-        command is not None
-        and _name(command) in _WORDS.copies
-        and any(isinstance(word, Word) and word.literal() is None for word in command.words[1:])
-        for command in _commands(body)
-    )
+    copies = (command.words for command in _commands(body) if command is not None and _name(command) in _WORDS.copies)
+    return any(isinstance(word, Word) and word.literal() is None for words in copies for word in words[1:])
 
 
 def _commands(script: Script) -> Iterator[Simple | None]:
     """The simple commands of a script; None for what is neither one nor made of them."""
-    for item in script.items:
-        for _, pipeline in item.items:
-            for command in pipeline.commands:
-                yield from _inside(command)
+    for command in (one for item in script.items for _, pipeline in item.items for one in pipeline.commands):
+        yield from _inside(command)
 
 
 def _inside(command: Command) -> Iterator[Simple | None]:

@@ -105,19 +105,13 @@ def _takes_next(program: str, option: str) -> bool:
 
 @functools.cache
 def _lines() -> dict[str, str]:
-    table = read_tables(__file__)[""]
-    return {
-        program.removesuffix("+"): ("+ " if program.endswith("+") else "") + names for program, names in table.items()
-    }
+    table = read_tables(__file__)[""].items()
+    return {name.removesuffix("+"): f"+ {options}" if name.endswith("+") else options for name, options in table}
 
 
 @functools.cache
 def _table(key: str) -> LongOptions:
     words = _lines()[key].split()
     leads = words[:1] == ["+"]
-    words = words[leads:]
-    return LongOptions(
-        tuple(sorted(word.rstrip(f"={_OPTIONAL}") for word in words)),
-        frozenset(word[:-1] for word in words if word[-1] == "="),
-        leads,
-    )
+    names = tuple(sorted(word.rstrip(f"={_OPTIONAL}") for word in words[leads:]))
+    return LongOptions(names, frozenset(word[:-1] for word in words[leads:] if word[-1] == "="), leads)

@@ -97,10 +97,8 @@ def opens_root_shell(under: Sequence[str], name: str, args: Sequence[str], *, fo
         return False
     if name in _WORDS.multiplexers:
         return _WORDS.no_shell.isdisjoint(args) and not (name == "tmux" and len(args) > 1 and " " in args[-1])
-    if name in _WORDS.editors:
-        return not only_describes_itself(args)
-    if name in _WORDS.prompts:
-        return _WORDS.batch.isdisjoint(args)
+    if name in _WORDS.editors or name in _WORDS.prompts:
+        return not only_describes_itself(args) if name in _WORDS.editors else _WORDS.batch.isdisjoint(args)
     return not followed and name not in _WORDS.about_files and any(_RE.shell_path.fullmatch(arg) for arg in args)
 
 

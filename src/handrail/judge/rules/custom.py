@@ -20,10 +20,8 @@ from .usage import PatternError, Usage, compiled, programs
 
 _FIELDS = ("severity", "why", "uses", "pattern", "match", "not_match", "spare")
 _MAX_RULES = 500
-_PLAIN = tuple(
-    "ls -la, git status, echo hello world, python3 -m pytest -q, make build, cat README.md, docker ps, npm run test".split(
-        ", "
-    )
+_PLAIN = (
+    "ls -la|git status|echo hello world|python3 -m pytest -q|make build|cat README.md|docker ps|npm run test".split("|")
 )
 _TOO_MANY = 3
 
@@ -91,15 +89,10 @@ def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
     if unknown:
         hint = nearest(unknown[0], _FIELDS)
         raise RuleError(f"rule {rule_id!r}: unknown field {unknown[0]!r}{f'; did you mean {hint!r}?' if hint else ''}")
-    rule = Rule(
-        rule_id,
-        _severity(rule_id, entry.get("severity", Severity.ASK)),
-        str(entry.get("why", "")),
-        uses=_texts(rule_id, "uses", entry),
-        match=_texts(rule_id, "match", entry),
-        not_match=_texts(rule_id, "not_match", entry) + _texts(rule_id, "spare", entry),
-        regex=str(entry.get("pattern", "")),
-    )
+    severity = _severity(rule_id, entry.get("severity", Severity.ASK))
+    why, pattern = str(entry.get("why", "")), str(entry.get("pattern", ""))
+    uses, match, not_match, spare = (_texts(rule_id, name, entry) for name in ("uses", "match", "not_match", "spare"))
+    rule = Rule(rule_id, severity, why, uses, match, not_match + spare, regex=pattern)
     _check(rule)
     return rule
 
@@ -109,10 +102,19 @@ def _check(rule: Rule) -> None:
         raise RuleError(f"rule {rule.id!r}: this is the id of a built-in rule; choose another")
     if not rule.uses and not rule.regex:
         raise RuleError(f"rule {rule.id!r}: give it 'uses' or a 'pattern'")
-    _check_uses(rule)
+    for use in rule.uses:
+        try:
+            Usage(use)
+        except PatternError as error:
+            raise RuleError(f"rule {rule.id!r}: {error}") from None
+        if any(not program.strip("*?") for program in programs(use)):
+            raise RuleError(f"rule {rule.id!r}: {use!r} is about every program; name one")
     if rule.regex:
         compiled(rule.id, rule.regex)
-    _refuse_everything(rule)
+    alone = Rulebook((rule,))
+    met = [text for text in _PLAIN if alone.findings(_command(text))]
+    if len(met) >= _TOO_MANY:
+        raise RuleError(f"rule {rule.id!r} would match nearly everything, such as {met[0]!r}")
 
 
 def _severity(rule_id: str, text: object) -> Severity:
@@ -131,23 +133,6 @@ def _texts(rule_id: str, field: str, entry: Mapping[str, Any]) -> tuple[str, ...
     return texts
 
 
-def _check_uses(rule: Rule) -> None:
-    for use in rule.uses:
-        try:
-            Usage(use)
-        except PatternError as error:
-            raise RuleError(f"rule {rule.id!r}: {error}") from None
-        if any(not program.strip("*?") for program in programs(use)):
-            raise RuleError(f"rule {rule.id!r}: {use!r} is about every program; name one")
-
-
-def _refuse_everything(rule: Rule) -> None:
-    alone = Rulebook((rule,))
-    met = [text for text in _PLAIN if alone.findings(_command(text))]
-    if len(met) >= _TOO_MANY:
-        raise RuleError(f"rule {rule.id!r} would match nearly everything, such as {met[0]!r}")
-
-
 def _command(text: str) -> Command:
     name, *args = shlex.split(text)
     return Command(name, [Arg(arg) for arg in args])
@@ -155,13 +140,9 @@ def _command(text: str) -> Command:
 
 def _check_examples(rule: Rule, rulebook: Rulebook, assess: Assess) -> None:
     """Each example is judged whole, as a command would be."""
-    for example in rule.match:
-        if not _found(rule, assess(example, rulebook=rulebook)):
+    for example in (*rule.match, *rule.not_match):
+        found = any(finding.rule == rule.id for finding in assess(example, rulebook=rulebook).findings)
+        if not found and example in rule.match:
             raise RuleError(f"rule {rule.id!r}: the example {example!r} is not matched by it")
-    for example in rule.not_match:
-        if _found(rule, assess(example, rulebook=rulebook)):
+        if found and example in rule.not_match:
             raise RuleError(f"rule {rule.id!r}: the example {example!r} is matched, and must not be")
-
-
-def _found(rule: Rule, assessment: Assessment) -> bool:
-    return any(finding.rule == rule.id for finding in assessment.findings)

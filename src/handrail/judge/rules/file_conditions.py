@@ -156,8 +156,12 @@ def empties_in_place(command: Command, _: str) -> bool:
         return any(_RE.deletes_all.fullmatch(script) for script in scripts) and bool(targets.written(command))
     if command.name == "awk":
         return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
-    nothing = re.compile(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*")
-    return "i" in command.letters and any(map(nothing.fullmatch, command.args))
+    return "i" in command.letters and any(map(_RE.leaves_nothing.fullmatch, command.args))
+
+
+def fresh(command: Command, _: str) -> bool:
+    """Every operand is a folder that `mktemp -d` has just made, or a name below it."""
+    return bool(command.operands) and all(operand.startswith(f"/tmp/tmp.{UNKNOWN}") for operand in command.operands)
 
 
 def unpacks(command: Command, parameter: str) -> bool:

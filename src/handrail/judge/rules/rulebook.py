@@ -24,7 +24,6 @@ from .usage import EXCLUDED, FINDERS, Usage, programs, says
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _MAX_KEPT = 4096
@@ -97,9 +96,9 @@ class Rulebook:
             match = Match(self.rules[_UNKNOWN_PROGRAM])
         elif not has_rules and command.name not in DATA_PROGRAMS and reveals_secrets(command):
             match = Match(self.rules[_SECRET_STORE])
-        elif (names_places or command.stdin is not None) and (
-            places := protected_arguments(command, has_rules=has_rules)
-        ):
+        elif not names_places and command.stdin is None:
+            return None
+        elif places := protected_arguments(command, has_rules=has_rules):
             match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
         else:
             return None
@@ -139,12 +138,11 @@ class _Uses:
                 classes, listed = self._by_place.setdefault(places.of, (set(), []))
                 classes |= places.classes
                 listed.append(use)
-                continue
-            if not words or words[0].globs or not words[0].exact:
+            elif not words or words[0].globs or not words[0].exact:
                 self._always.append(use)
-                continue
-            for word in words[0].exact:
-                self._by_word.setdefault(word, []).append(use)
+            else:
+                for word in words[0].exact:
+                    self._by_word.setdefault(word, []).append(use)
 
     def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
         """Those that this command line can match."""
@@ -197,9 +195,8 @@ def on_assign(name: str, value: str) -> list[Match]:
 
 def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     """What is dangerous in reading this path."""
-    if "credential" in paths.classes(target, cwd, project):
-        return [Match(rule("cred.read"), paths.reach(target, cwd, project))]
-    return []
+    is_key = "credential" in paths.classes(target, cwd, project)
+    return [Match(rule("cred.read"), paths.reach(target, cwd, project))] if is_key else []
 
 
 def on_search(target: str, cwd: str = ".", project: str = "") -> list[Match]:
@@ -240,9 +237,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not _RE.id.fullmatch(self.id):
-            raise RuleError(
-                f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
-            )
+            what = "an id is lower-case words with dots between, such as 'deploy.production'"
+            raise RuleError(f"rule {self.id!r}: {what}")
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
         for field in ("uses", "match", "not_match"):
@@ -250,9 +246,8 @@ class Rule:
                 raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
         if not self.match or not self.not_match:
             missing = "'match'" if not self.match else "'not_match'"
-            raise RuleError(
-                f"rule {self.id!r}: give examples that it must match and must not match; {missing} has none"
-            )
+            what = f"give examples that it must match and must not match; {missing} has none"
+            raise RuleError(f"rule {self.id!r}: {what}")
 
     @property
     def theme(self) -> str:
@@ -273,9 +268,8 @@ def read_rules(path: Path) -> list[Rule]:
     for key, entry in first.items():
         patterns = _patterns(path, entry, lists)
         if not _RE.list.fullmatch(key) or len(patterns) != 1:
-            raise DataFileError(
-                path, entry.line, f"{key!r} is before the first rule, and not a list such as '$VERBS: a|b'"
-            )
+            problem = f"{key!r} is before the first rule, and not a list such as '$VERBS: a|b'"
+            raise DataFileError(path, entry.line, problem)
         lists[key] = patterns[0]
     return [_read_rule(path, section, lists) for section in sections]
 
@@ -286,16 +280,11 @@ def _read_rule(path: Path, section: Section, lists: Mapping[str, str]) -> Rule:
         if key not in _KEYS:
             raise DataFileError(path, entry.line, f"unknown key {key!r}; known: {', '.join(_KEYS)}")
     severity, why, effect, uses, match, not_match = (section.entries.get(key, nothing) for key in _KEYS)
+    gravity, patterns = _choice(path, severity, Severity), tuple(_patterns(path, uses, lists))
+    changes = _choice(path, effect, Effect) if effect.values else Effect.MACHINE
+    examples = tuple(match.values), tuple(not_match.values)
     try:
-        return Rule(
-            section.name,
-            _choice(path, severity, Severity),
-            " ".join(why.values),
-            tuple(_patterns(path, uses, lists)),
-            tuple(match.values),
-            tuple(not_match.values),
-            _choice(path, effect, Effect) if effect.values else Effect.MACHINE,
-        )
+        return Rule(section.name, gravity, " ".join(why.values), patterns, *examples, changes)
     except RuleError as error:
         raise DataFileError(path, section.line, str(error)) from None
 

@@ -43,11 +43,8 @@ _MAX_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
 _ANYWHERE = frozenset("*")
-FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
-    "operands": operator.attrgetter("operands"),
-    "writes": targets.written,
-    "reads": targets.read,
-}
+FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {"writes": targets.written, "reads": targets.read}
+FINDERS["operands"] = operator.attrgetter("operands")
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     name.replace("_", "-").rstrip("-"): function

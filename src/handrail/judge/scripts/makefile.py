@@ -3,6 +3,7 @@
 Every branch of a condition counts. A variable that several branches set, and everything that only make can work out, is unknown.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -85,12 +86,9 @@ class Makefile:
         found += [line.lstrip("@-+ \t") for line in lines if line.strip()]
 
     def _rule_of(self, target: str) -> tuple[list[str], list[str], str]:
-        if target in self._rules:
-            needs, recipe = self._rules[target]
-            if recipe or not self._patterns:
-                return needs, recipe, ""
-        else:
-            needs = []
+        needs, recipe = self._rules.get(target, ([], []))
+        if target in self._rules and (recipe or not self._patterns):
+            return needs, recipe, ""
         for pattern, others, recipe in self._patterns:
             before, _, after = pattern.partition("%")
             if len(target) > len(before) + len(after) and target.startswith(before) and target.endswith(after):
@@ -112,7 +110,8 @@ class Makefile:
             if not bare:
                 continue
             if bare.startswith("define "):
-                self._define(bare, lines)
+                body = itertools.takewhile(lambda inner: not inner.strip().startswith("endef"), lines)
+                self._variables[bare.split()[1].rstrip(":?+=")] = "\n".join(body)
             elif _RE.condition.match(bare):
                 conditions += bare.startswith("if")
                 conditions -= bare.startswith("endif")
@@ -126,15 +125,6 @@ class Makefile:
             elif "$(" in bare:  # $(shell ..), $(eval ..), $(info ..)
                 self._expand(bare, {})
 
-    def _define(self, line: str, lines: object) -> None:
-        name = line.split()[1].rstrip(":?+=")
-        body: list[str] = []
-        for inner in lines:  # type: ignore[attr-defined]
-            if inner.strip().startswith("endef"):
-                break
-            body.append(inner)
-        self._variables[name] = "\n".join(body)
-
     def _included(self, names: str, depth: int) -> None:
         for name in self._expand(names, {}).split():
             text = self._include(name) if UNKNOWN not in name and depth < _MAX_DEPTH else None
@@ -145,8 +135,7 @@ class Makefile:
                 self._read(text, depth + 1)
 
     def _assign(self, name: str, operator: str, value: str, *, is_certain: bool) -> None:
-        if name == ".ONESHELL":
-            self.uses_one_shell = True
+        self.uses_one_shell |= name == ".ONESHELL"
         if operator == "!=":
             self.shells.append(self._expand(value, {}))
             self._variables[name] = UNKNOWN
@@ -172,8 +161,7 @@ class Makefile:
         needs = [need for need in self._expand(needs_text.replace("|", " "), {}).split() if UNKNOWN not in need]
         recipes = []
         for target in self._expand(targets, {}).split():
-            if target == ".ONESHELL":
-                self.uses_one_shell = True
+            self.uses_one_shell |= target == ".ONESHELL"
             if "%" in target:
                 recipe: list[str] = []
                 self._patterns.append((target, needs, recipe))
@@ -184,9 +172,8 @@ class Makefile:
                 if not self._default and target[:1] != "." and UNKNOWN not in target:
                     self._default = target
             recipes.append(recipe)
-        if semicolon:
-            for recipe in recipes:
-                recipe.append(first)
+        for recipe in recipes if semicolon else ():
+            recipe.append(first)
         return recipes
 
     def _expand(self, text: str, automatic: Mapping[str, str], depth: int = 0) -> str:
@@ -234,8 +221,10 @@ class Makefile:
         if blank and name == "foreach":
             return self._foreach(rest, automatic, depth)
         if blank and name == "file":
-            path = rest.strip().removeprefix("<").strip()
-            return (self._include(path) if rest.strip()[:1] == "<" else "") or UNKNOWN
+            operation = self._expand(rest, automatic, depth + 1).strip().partition(",")[0]
+            path = operation.lstrip("<> ")
+            self.shells.append(f"{'cat' if operation[:1] == '<' else 'tee'} {path}")
+            return (self._include(path) if operation[:1] == "<" else "") or UNKNOWN
         if blank and name in _WORDS.same:
             return self._expand(rest, automatic, depth + 1).strip()
         if blank and name in ("addprefix", "addsuffix", "patsubst"):
@@ -297,16 +286,10 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _closing(text: str, place: int, opening: str) -> int:
-    close = ")" if opening == "(" else "}"
-    depth = 1
-    for number in range(place, len(text)):
-        if text[number] == opening:
-            depth += 1
-        elif text[number] == close:
-            depth -= 1
-            if not depth:
-                return number
-    return len(text)
+    close, depth = ")" if opening == "(" else "}", 1
+    while place < len(text) and (depth := depth + (text[place] == opening) - (text[place] == close)):
+        place += 1
+    return place
 
 
 def cmake_commands(text: str) -> Iterator[list[str]]:
@@ -341,20 +324,15 @@ def _words(text: str, place: int) -> list[str]:
 
 
 def _runs(words: list[str]) -> Iterator[list[str]]:
-    line: list[str] | None = None
+    lines: list[list[str]] = []
+    is_command = False
     for word in words:
-        if word == "COMMAND":
-            if line:
-                yield line
-            line = []
-        elif word in _WORDS.keywords:
-            if line:
-                yield line
-            line = None
-        elif line is not None:
-            line.append(word)
-    if line:
-        yield line
+        if word == "COMMAND" or word in _WORDS.keywords:
+            is_command = word == "COMMAND"
+            lines += [[]] if is_command else []
+        elif is_command:
+            lines[-1].append(word)
+    yield from filter(None, lines)
 
 
 def _file(words: list[str]) -> Iterator[list[str]]:

@@ -13,7 +13,6 @@ from ..values.data_files import Patterns, read_tables
 from ..values.word_values import UNKNOWN
 
 _RE = Patterns(__file__)
-
 _TABLES = read_tables(__file__)
 _MAX_DEPTH = 8
 CONFIG_FILES = {program: text.split() for program, text in _TABLES["files"].items()}
@@ -22,6 +21,7 @@ TESTS = {program: text.split() for program, text in _TABLES["tests"].items()}
 """Test runners: the language, which names are tests, and the folders that hold them."""
 LISTED = {program: text for programs, text in _TABLES["lists"].items() for program in programs.split()}
 """Programs that run what a file lists: the names of files, then a pattern that finds the commands in them."""
+_MODULES = {name: lines for names, lines in _TABLES["playbook"].items() for name in names.split()}
 COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 COMPOSE_OVERRIDES = tuple(name.replace(".y", ".override.y") for name in COMPOSE_NAMES)
 _MAX_TEXT = 30_000
@@ -32,10 +32,9 @@ _MODES = {"pid": "--pid", "ipc": "--ipc", "network_mode": "--network", "userns_m
 
 def package_scripts(text: str, key: str = "scripts") -> dict[str, str]:
     """The `scripts` of a package.json, or what a file like it has under another key."""
-    scripts = _json(text).get(key)
-    return (
-        {name: value for name, value in scripts.items() if isinstance(value, str)} if isinstance(scripts, dict) else {}
-    )
+    found = _json(text).get(key)
+    scripts = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in scripts if isinstance(value, str)}
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -75,9 +74,8 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
             variables[match[1]] = value[1:-1] if re.fullmatch(r"'[^']*'|\"[^\"\\]*\"", value) else UNKNOWN
         elif match := _RE.just_recipe.fullmatch(line.strip()):
             current = []
-            needs = [
-                need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")
-            ]
+            listed = (need.strip("()") for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]))
+            needs = [need.split()[0] for need in listed if need]
             found.setdefault(match[1], (needs, current))
     shell = re.search(r"(?m)^set\s+shell\s*:=\s*\[(.*?)\]", text)
     words = [one or other for one, other in re.findall(r"\"([^\"]*)\"|'([^']*)'", shell[1])] if shell else []
@@ -151,9 +149,7 @@ def tox_lines(text: str, names: Sequence[str] = ()) -> list[str]:
 
 def _tox_value(line: str) -> str:
     line = re.sub(r"^[\w{},!.-]+:\s+", "", line)  # py311: command
-    line = re.sub(
-        r"\{posargs(?::([^{}]*))?\}|\{env:HOME\}", lambda match: match[1] or ("~" if "HOME" in match[0] else ""), line
-    )
+    line = re.sub(r"\{posargs(?::([^{}]*))?\}", lambda match: match[1] or "", line).replace("{env:HOME}", "~")
     line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line)
     return re.sub(r"\{[^{}]*\}", UNKNOWN, line)
 
@@ -178,14 +174,10 @@ def _toml_commands(table: Any, names: Sequence[str], depth: int = 0) -> Iterator
 def project_scripts(text: str) -> dict[str, list[str]]:
     """Named commands of a pyproject.toml: those of poe, pdm, hatch, rye, taskipy."""
     tool = _toml(text).get("tool", {})
-    tables: list[Any] = [
-        tool.get("poe", {}).get("tasks"),
-        tool.get("pdm", {}).get("scripts"),
-        tool.get("rye", {}).get("scripts"),
-        tool.get("taskipy", {}).get("tasks"),
-        tool.get("hatch", {}).get("scripts"),
-        *(env.get("scripts") for env in tool.get("hatch", {}).get("envs", {}).values() if isinstance(env, dict)),
-    ]
+    keys = {"poe": "tasks", "pdm": "scripts", "rye": "scripts", "taskipy": "tasks", "hatch": "scripts"}
+    tables: list[Any] = [tool.get(name, {}).get(key) for name, key in keys.items()]
+    environments = tool.get("hatch", {}).get("envs", {}).values()
+    tables += [environment.get("scripts") for environment in environments if isinstance(environment, dict)]
     found: dict[str, list[str]] = {}
     for table in tables:
         if isinstance(table, dict):
@@ -199,11 +191,8 @@ def _commands(value: Any) -> list[str]:
         return [value]
     if isinstance(value, list):
         return [line for part in value for line in _commands(part)]
-    if isinstance(value, dict):
-        return [
-            line for key in ("cmd", "shell", "composite", "chain", "sequence") for line in _commands(value.get(key))
-        ]
-    return []
+    keys = ("cmd", "shell", "composite", "chain", "sequence") if isinstance(value, dict) else ()
+    return [line for key in keys for line in _commands(value.get(key))]
 
 
 def build_backend(text: str) -> tuple[str, list[str]]:
@@ -211,6 +200,23 @@ def build_backend(text: str) -> tuple[str, list[str]]:
     table = _toml(text).get("build-system", {})
     backend, path = table.get("build-backend", ""), table.get("backend-path", [])
     return str(backend), [str(folder) for folder in path] if isinstance(path, list) else []
+
+
+def playbook_commands(text: str) -> Iterator[list[str]]:
+    """What the modules in a playbook of Ansible do, as commands."""
+    waiting = [load_yaml(text)]
+    while waiting:
+        part = waiting.pop()
+        waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+        for name, given in part.items() if isinstance(part, dict) else ():
+            named = dict(re.findall(r"(\w+)=(\S+)", given)) if isinstance(given, str) else given
+            lines = _MODULES.get(str(name).rpartition(".")[2], "").split(" | ")
+            for line in lines if isinstance(named, dict) else ():
+                condition, _, words = line.rpartition("? ")
+                key, _, value = condition.partition("=")
+                found = [str(named.get(word[1:], word[1:])) if word[:1] == "$" else word for word in words.split()]
+                if not condition or str(named.get(key, "")).lower() == value:
+                    yield found
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -274,9 +280,8 @@ def _options(service: dict[str, Any], volumes: Any) -> list[str]:
             options.append(f"{option}={service[key]}")
     for key, option in _LISTS.items():
         values = service.get(key)
-        options += (
-            [f"{option}={value}" for value in values if isinstance(value, str)] if isinstance(values, list) else []
-        )
+        listed = values if isinstance(values, list) else []
+        options += [f"{option}={value}" for value in listed if isinstance(value, str)]
     mounts = service.get("volumes")
     for mount in mounts if isinstance(mounts, list) else []:
         if isinstance(mount, dict):

@@ -71,9 +71,8 @@ def _heading(path: Path, number: int, line: str, sections: list[Section]) -> lis
         return None
     key, colon, value = line.partition(":")
     if not colon:
-        raise DataFileError(
-            path, number, f"cannot read {line!r}; write '[section]', 'key: value' or indent it below a key"
-        )
+        problem = f"cannot read {line!r}; write '[section]', 'key: value' or indent it below a key"
+        raise DataFileError(path, number, problem)
     entries = sections[-1].entries
     if key in entries:
         raise DataFileError(path, number, f"{key!r} is given twice")
@@ -108,9 +107,8 @@ def read_records(table: Mapping[str, str], kind: type[_Record]) -> dict[str, _Re
             default = made._field_defaults.get(field)
             if default is None:
                 raise ValueError(f"{names}: unknown field {field!r}; known: like, {', '.join(made._fields)}")
-            fields[field] = (
-                value if isinstance(default, str) else value != "no" if isinstance(default, bool) else int(value)
-            )
+            read = value != "no" if isinstance(default, bool) else value if isinstance(default, str) else int(value)
+            fields[field] = read
         found.update(dict.fromkeys(names.split(), made(**fields)))
     return found
 

@@ -160,10 +160,9 @@ class Homes:
 
     def split(self, path: str) -> tuple[str, bool] | None:
         """What follows the home that an absolute path lies in, and whether it is a person's; None outside of homes."""
-        for homes, person in ((self.people, True), (self.services, False)):
-            for home in homes:
-                if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/"):
-                    return path[len(home) :], person
+        for home in (*self.people, *self.services):
+            if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/"):
+                return path[len(home) :], home in self.people
         return None
 
 

@@ -96,9 +96,7 @@ def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
         return Reach.SYSTEM
     if kinds & {"home", "home-root"}:
         return Reach.HOME
-    if "outside" in kinds:
-        return Reach.OUTSIDE
-    return Reach.TEMP if "temp" in kinds else Reach.PROJECT
+    return Reach.OUTSIDE if "outside" in kinds else Reach.TEMP if "temp" in kinds else Reach.PROJECT
 
 
 def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
@@ -185,17 +183,11 @@ def _special(path: str, top: str) -> set[str]:
 def _protected(as_home: str, path: str) -> set[str]:
     found = set()
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
-    if not public and (
-        could_be(as_home, _LISTS["credentials"])
-        or f"{as_home}/*" in _LISTS["credentials"]
-        or (as_home != path and could_be(path, _LISTS["credentials"]))
-    ):
+    keys, starts, folder = _LISTS["credentials"], _LISTS["startup"], f"{as_home}/*"
+    is_key = could_be(as_home, keys) or folder in keys or (as_home != path and could_be(path, keys))
+    if is_key and not public:
         found.add("credential")
-    if (
-        path.startswith(_LISTS["startup dirs"])
-        or could_be(as_home, _LISTS["startup"])
-        or f"{as_home}/*" in _LISTS["startup"]
-    ):
+    if path.startswith(_LISTS["startup dirs"]) or could_be(as_home, starts) or folder in starts:
         found.add("startup")
     if (as_home[0] == "~" and _RE.shadowing.fullmatch(as_home)) or _RE.python_starts.search(path):
         found.add("startup")
@@ -244,11 +236,9 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         return False
     parts = path.split("/")
     anything = "*" if "*" not in parts else ""
-    return any(
-        len(others) == len(parts)
-        and all(other == anything or _overlap(one, other) for one, other in zip(parts, others, strict=True))
-        for others in (pattern.split("/") for pattern in patterns)
-    )
+    alike = [pattern.split("/") for pattern in patterns if pattern.count("/") == len(parts) - 1]
+    pairs = (zip(parts, others, strict=True) for others in alike)
+    return any(all(other == anything or _overlap(one, other) for one, other in pair) for pair in pairs)
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -30,6 +30,7 @@ class Value:
     """A text that may be partly unknown: what a variable, a stream or a file holds."""
 
     __slots__ = ("taints", "text", "word")
+    is_edited = False
 
     def __init__(self, text: str, taints: Taints = NO_TAINTS, word: SourceWord | None = None) -> None:
         self.text = text
@@ -70,11 +71,13 @@ class OtherName(Value):
 class Computed(Value):
     """What a program wrote whose own text is known: its strings may be in it."""
 
-    __slots__ = ("program",)
+    __slots__ = ("is_edited", "program")
 
-    def __init__(self, program: str, taints: Taints = NO_TAINTS) -> None:
+    def __init__(self, program: str, taints: Taints = NO_TAINTS, *, is_edited: bool = False) -> None:
         super().__init__(UNKNOWN, taints)
         self.program = program
+        self.is_edited = is_edited
+        """Whether it is in a file that this command has written and then changed."""
 
 
 class Array:

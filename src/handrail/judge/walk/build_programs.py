@@ -10,7 +10,7 @@ from ..programs.tables import all_options, skip_options
 from ..scripts import task_lists
 from ..scripts.makefile import Makefile, cmake_commands
 from ..scripts.task_lists import spellings
-from ..values.data_files import Words, read_tables
+from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value
 from .code_programs import build_package
@@ -24,6 +24,7 @@ _MAX_FOLDERS = 40
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _WORDS = Words(__file__)
+_RE = Patterns(__file__)
 _TABLES = read_tables(__file__)
 _NPM_WORDS = {word: scripts.split() for words, scripts in _TABLES["npm"].items() for word in words.split()}
 _BUILT = (".c", ".cc", ".cpp", ".go", ".rs")
@@ -102,10 +103,8 @@ def _npm(walk: Walk, call: Call) -> None:
     rest = operands[1:]
     more, later = skip_options(rest, "Cw", _NPM_VALUES)
     options += later
-    folder = next(
-        (str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value), "."
-    )
-    package = _upwards(walk, absolute(folder, here(walk)), "package.json")
+    folders = [str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value]
+    package = _upwards(walk, absolute((*folders, ".")[0], here(walk)), "package.json")
     if package is None and word not in _NPM_WORDS:
         return
     if word in ("run", "run-script", "rum", "urn", "exec", "x") or (word not in _NPM_WORDS and call.name != "npm"):
@@ -117,11 +116,8 @@ def _npm(walk: Walk, call: Call) -> None:
         names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
         names = [name for name in names if name not in _NPM_WORDS["install"]]
-    passed = (
-        [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _WORDS.in_workspaces]
-        if len(names) == 1
-        else []
-    )
+    passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _WORDS.in_workspaces]
+    passed = passed if len(names) == 1 else []
     packages = [package] if package is not None else []
     own = args[: args.index(Arg("--"))] if "--" in args else args
     if not _WORDS.in_workspaces.isdisjoint(arg.partition("=")[0] for arg in own):
@@ -171,9 +167,8 @@ def _run_all(walk: Walk, call: Call) -> None:
     package = _upwards(walk, absolute(".", here(walk)), "package.json")
     if package is not None:
         patterns = [str(arg) for arg in call.args if arg[:1] != "-"]
-        names = [
-            name for name in task_lists.package_scripts(package.text) for one in patterns if fnmatchcase(name, one)
-        ]
+        scripts = task_lists.package_scripts(package.text)
+        names = [name for name in scripts for one in patterns if fnmatchcase(name, one)]
         _run_scripts(walk, package, dict.fromkeys(names), ())
 
 
@@ -266,9 +261,7 @@ def _cmake(walk: Walk, call: Call) -> None:
             if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
                 run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
-            for below in re.findall(
-                r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)", source.text
-            ):
+            for below in _RE.included.findall(source.text):
                 more = lookup(walk, f"{cwd}/{below[0]}/CMakeLists.txt" if below[0] else f"{cwd}/{below[1]}")
                 if more is not None and more.is_whole and all(more.path != one.path for one in waiting):
                     waiting.append(more)
@@ -282,12 +275,8 @@ def _composer(walk: Walk, call: Call) -> None:
     words = [str(arg) for arg in call.args if arg[:1] != "-"]
     names = words[1:2] if words[:1] in (["run"], ["run-script"]) else words[:1]
     for name in names:
-        for one in (
-            name,
-            f"pre-{name}-cmd",
-            f"post-{name}-cmd",
-            "post-autoload-dump" if name in ("install", "update") else "",
-        ):
+        more = ["post-autoload-dump"] if name in ("install", "update") else []
+        for one in (name, f"pre-{name}-cmd", f"post-{name}-cmd", *more):
             _run_lines(walk, source, [line for line in scripts.get(one, []) if "::" not in line])
 
 
@@ -297,17 +286,11 @@ def _xml(walk: Walk, call: Call) -> None:
     source = first_file(walk, given or ("pom.xml" if call.name.startswith("mvn") else "build.xml",))
     if source is None:
         return
-    for kind, path in re.findall(r"<(?:delete|mkdir|touch)\b[^>]*?\b(dir|file)=\"([^\"]*)\"", source.text):
+    for kind, path in _RE.changed.findall(source.text):
         words = ["rm", "-rf" if kind == "dir" else "-f", path.replace("${user.home}", "~")]
         run_words(walk, source, [re.sub(r"\$\{(?:basedir|project\.\w+)\}", ".", word) for word in words])
-    for match in re.finditer(
-        r"<exec\b[^>]*?\bexecutable=\"([^\"]*)\"(.*?)</exec>|<executable>([^<]*)</executable>\s*(?:<arguments>(.*?)</arguments>)?",
-        source.text,
-        re.S,
-    ):
-        parts = re.findall(
-            r"<arg(?:\b[^>]*?\b(?:value=\"([^\"]*)|line=\"([^\"]*))\"|ument>([^<]*)<)", match[2] or match[4] or ""
-        )
+    for match in _RE.executed.finditer(source.text):
+        parts = _RE.argument.findall(match[2] or match[4] or "")
         words = [word for value, line, argument in parts for word in (line.split() or [value or argument])]
         run_words(walk, source, [word.replace("${user.home}", "~") for word in (match[1] or match[3], *words)])
 
@@ -333,16 +316,13 @@ def follow_compose(walk: Walk, call: Call) -> None:
             if source.is_new:
                 walk.report("limit.exceeded", [source.path])
             continue
-        for given in services:
-            if given:
-                line = [Arg(word) for word in ("docker", "run", *given)]
-                walk.start(line, None)
+        for given in filter(None, services):
+            walk.start([Arg(word) for word in ("docker", "run", *given)], None)
 
 
 def _files(walk: Walk, named: list[str]) -> list[Source]:
     stored = walk.lookup("COMPOSE_FILE")
-    if not named and isinstance(stored, Value) and stored.known and stored.text:
-        named = stored.text.split(":")
+    named = named or (stored.text.split(":") if isinstance(stored, Value) and stored.known and stored.text else [])
     if named:
         return [source for path in named if (source := lookup(walk, path)) is not None]
     found = (first_file(walk, task_lists.COMPOSE_NAMES), first_file(walk, task_lists.COMPOSE_OVERRIDES))

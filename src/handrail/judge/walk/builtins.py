@@ -26,8 +26,8 @@ def _cd(walk: Walk, call: Call) -> Value | None:
 
 def _alias(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
-        name, equals, value = arg.partition("=")
-        if equals:
+        if "=" in arg:
+            name, _, value = arg.partition("=")
             walk.state.alias(name, arg.like(value).value())
     return EMPTY
 
@@ -51,9 +51,7 @@ def _hash(walk: Walk, call: Call) -> Value | None:
 
 def _jobs(walk: Walk, call: Call) -> Value | None:
     """`jobs -x command` runs it."""
-    if call.args[:1] == ["-x"]:
-        return walk.run(call.args[1:], call.stdin)
-    return None
+    return walk.run(call.args[1:], call.stdin) if call.args[:1] == ["-x"] else None
 
 
 def _enable(walk: Walk, call: Call) -> None:
@@ -273,7 +271,8 @@ def _export(walk: Walk, call: Call) -> Value | None:
         if arg[:1] != "-":
             _exported(walk, name, exports)
             _lock(walk, call.name, name)
-    return EMPTY if call.declared or not _only_options(call) else None
+    is_listing = all(arg[:1] == "-" for arg in call.args)  # no name is given: it prints everything that is set
+    return EMPTY if call.declared or not is_listing else None
 
 
 def _lock(walk: Walk, command: str, name: str) -> None:
@@ -298,11 +297,6 @@ def _assigned(walk: Walk, arg: Arg) -> str:
     elif UNKNOWN in name:
         walk.variables.forget()
     return name
-
-
-def _only_options(call: Call) -> bool:
-    """Whether no name is given: then these print everything that is set."""
-    return all(arg[:1] == "-" for arg in call.args)
 
 
 def _exported(walk: Walk, name: str, exports: bool) -> None:
@@ -336,7 +330,7 @@ def _declare(walk: Walk, call: Call) -> Value | None:
             _attributes(walk, name, flags)
         else:
             _exported(walk, name, "x" in flags)
-    prints = "f" in flags or "p" in flags or _only_options(call)
+    prints = "f" in flags or "p" in flags or all(arg[:1] == "-" for arg in call.args)
     return EMPTY if call.declared or not prints else None
 
 

@@ -22,7 +22,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _TABLES = read_tables(__file__)
 _MAX_TESTS = 120
 _MAX_FOLDERS = 40
@@ -54,6 +53,8 @@ def _listed(walk: Walk, call: Call) -> None:
     for source in filter(None, (first_file(walk, (name,)) for name in (*given, *found)[:_MAX_FOLDERS])):
         if source.is_new:
             judge_settings(walk, call, source)
+        for words in task_lists.playbook_commands(source.text) if source.is_new and "playbook" in call.name else ():
+            run_words(walk, source, words)
         for match in re.finditer(pattern, source.text):
             run_line(walk, source, _RE.joined.sub(r"\1 \1", next(filter(None, match.groups()), "").replace('\\"', '"')))
 
@@ -111,9 +112,7 @@ def _collected(walk: Walk, places: Sequence[str], wanted: Callable[[str], bool])
     sources: list[Source] = []
     left = _MAX_OWN_TESTS
     for is_new, path in sorted(dict.fromkeys(files), key=lambda file: not file[0])[:_MAX_TESTS]:
-        if left <= 0 and not is_new:
-            break
-        source = lookup(walk, path)
+        source = lookup(walk, path) if is_new or left > 0 else None
         if source is not None and not source.is_binary:
             left -= len(source.text)
             sources.append(source)
@@ -136,15 +135,12 @@ def _pytest(walk: Walk, call: Call) -> None:
     files = ["test_*.py", "*_test.py", "conftest.py"]
     for settings in _test_settings(walk):
         files += [name.strip("\"',[]") for match in _RE.python_files.findall(settings.text) for name in match.split()]
+    matches = re.compile("|".join(map(fnmatch.translate, files))).match
     named = {absolute(path, cwd)[len(cwd) + 1 :] for path in chosen}
     entries = [
         *(source for name in plugins if (source := python_files.module_file(walk, name, [cwd])) is not None),
         *(source for name in dict.fromkeys(around) if (source := lookup(walk, f"{cwd}/{name}")) is not None),
-        *_collected(
-            walk,
-            chosen,
-            lambda path: path in named or any(fnmatch.fnmatch(posixpath.basename(path), one) for one in files),
-        ),
+        *_collected(walk, chosen, lambda path: path in named or matches(posixpath.basename(path)) is not None),
     ]
     if "--doctest" in call.text:
         for source in (*entries, *_collected(walk, chosen, lambda path: path.endswith((".py", ".txt", ".rst", ".md")))):
@@ -169,10 +165,9 @@ def _test_settings(walk: Walk) -> list[Source]:
 
 
 def _test_paths(walk: Walk) -> list[str]:
-    for source in _test_settings(walk):
-        if match := _RE.test_paths.search(source.text):
-            return [path for path in re.findall(r"[\w./-]+", match[1]) if _kind(walk, path)]
-    return []
+    found = (match for source in _test_settings(walk) if (match := _RE.test_paths.search(source.text)))
+    named = next(found, None)
+    return [path for path in re.findall(r"[\w./-]+", named[1]) if _kind(walk, path)] if named else []
 
 
 def _pip(walk: Walk, call: Call) -> None:
@@ -218,9 +213,8 @@ def _inner(walk: Walk, call: Call) -> None:
     """`coverage run -m pytest`, `coverage run x.py`: Python, with options of its own before it."""
     args = list(call.args)
     if args[:1] == ["run"]:
-        place = next(
-            (number for number, arg in enumerate(args) if arg == "-m" or (number and arg[:1] != "-")), len(args)
-        )
+        starts = (number for number, arg in enumerate(args) if arg == "-m" or (number and arg[:1] != "-"))
+        place = next(starts, len(args))
         follow(walk, Call("python", args[place:], None, Arg("python")))
 
 
@@ -259,7 +253,9 @@ def follow_git(walk: Walk, call: Call) -> None:
     settings = _settings(source) if source is not None else {}
     command, rest = str(call.args[start]), call.args[start + 1 :]
     given = (value.partition("=") for option, value in options if option == "-c" and value)
-    settings |= {key.lower(): value for key, _, value in given if key.lower() == "core.hookspath"}
+    settings |= {key.lower(): value for key, _, value in given if key.lower() in ("core.hookspath", "include.path")}
+    if (more := lookup(walk, settings.get("include.path", ""), runs=False)) is not None:
+        source, settings = source or more, _settings(more) | settings
     for variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
         stored = walk.lookup(variable)
         if isinstance(stored, Value) and stored.text and (more := lookup(walk, stored.text)) is not None:
@@ -275,12 +271,9 @@ def follow_git(walk: Walk, call: Call) -> None:
     if source is not None:
         for name, value in settings.items():
             often = _TABLES["settings"].get(name, "")
-            if (command in often.split() and value not in ("true", "false", "")) or (
-                not often
-                and not name.startswith("alias.")
-                and not value.startswith("git-lfs")
-                and names_command(name, value)
-            ):
+            is_run = command in often.split() and value not in ("true", "false", "")
+            may_be = not often and not name.startswith("alias.") and not value.startswith("git-lfs")
+            if is_run or (may_be and names_command(name, value)):
                 run_line(walk, source, value.lstrip("!"), cwd=top)
     if git and "--no-verify" not in rest and not (command == "commit" and "-n" in rest):
         hooks = settings.get("core.hookspath")

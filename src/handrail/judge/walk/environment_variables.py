@@ -26,9 +26,8 @@ def follow_variable(walk: Walk, name: str, value: Value) -> None:
     path = text.rpartition("=")[2]
     if path[:1] in ("/", "~"):
         kinds = walk.classes(path)
-        if ("startup" in kinds and path[0] == "/") or (
-            _RE.names_output.fullmatch(name) and not kinds.isdisjoint(_WORDS.protected)
-        ):
+        is_output = _RE.names_output.fullmatch(name) and not kinds.isdisjoint(_WORDS.protected)
+        if is_output or ("startup" in kinds and path[0] == "/"):
             walk.on_write(Arg(path), name, unknown())
     if name in COMMAND_VARIABLES or _RE.holds_command.fullmatch(name):
         _run_command(walk, name, value)
@@ -74,10 +73,10 @@ def _words(text: str) -> list[str]:
 
 
 def _check_place(walk: Walk, name: str, text: str) -> None:
-    parts = [text] if name in _WORDS.settings else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
-    if any(map(walk.is_foreign, parts)) or (
-        name in _WORDS.settings and (known := walk.known_file(text)) is not None and known.text
-    ):
+    is_file = name in _WORDS.settings
+    parts = [text] if is_file else [part for part in text.split(":") if part.replace(UNKNOWN, "")]
+    known = walk.known_file(text) if is_file else None
+    if any(map(walk.is_foreign, parts)) or (known is not None and known.text):
         walk.report("env.inject", [name, text])
 
 

@@ -106,7 +106,9 @@ class Expander:
                 fields.append(single)
                 continue
             made = (self.pieces(part, first=number == 0, quoted=False) for number, part in enumerate(parts))
-            found = Splitter(self._separators(), word).fields(itertools.chain.from_iterable(made))
+            separators = self._scalar("IFS")
+            splitter = Splitter(" \t\n" if separators is None else separators.text, word)
+            found = splitter.fields(itertools.chain.from_iterable(made))
             fields += found
             if len(found) > 1:
                 self._shell.spend(_FIELD_COST * len(found))
@@ -122,14 +124,13 @@ class Expander:
             return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
         if type(part) is syntax.Quoted:
             return make_arg(part.text, quoted=True, word=word)
-        if type(part) is not syntax.DoubleQuoted or any(map(_may_be_many, part.parts)):
+        if type(part) is not syntax.DoubleQuoted:
             return None
+        names = [inner for inner in part.parts if type(inner) is syntax.Parameter]
+        if any(name.name == "@" or name.index is not None or name.indirect for name in names):
+            return None  # `"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes
         text, taints = self._joined((part,))
         return make_arg(text, taints=taints, quoted=True, word=word)
-
-    def _separators(self) -> str:
-        value = self._scalar("IFS")
-        return " \t\n" if value is None else value.text
 
     def pieces(self, part: syntax.Part, *, first: bool, quoted: bool) -> list[Piece]:
         kind = type(part)
@@ -340,8 +341,3 @@ class Expander:
         if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
             return unknown(value.taints)
         return Value(operators.substring(value.text, offset, length), value.taints)
-
-
-def _may_be_many(part: syntax.Part) -> bool:
-    """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
-    return type(part) is syntax.Parameter and (part.name == "@" or part.index is not None or part.indirect)

@@ -14,6 +14,7 @@ _MAX_ATOMS = 2_000
 _MAX_BRACES = 10
 _MAX_DEPTH = 12
 _GLOB = re.compile(r"[*?]|\[.")
+_CHARACTER_CLASS = re.compile(r"\[[!^]?[^\]\[]*(?:\[:\w+:\][^\]\[]*)+\]")
 _EXTENDED = re.compile(r"[?*+@]\(([^()|]*)\)|[?*+@!]\([^()]*(?:\)|\Z)")
 
 Atom = str | Part
@@ -131,6 +132,8 @@ class Splitter:
             else:
                 if mode == LITERAL and "(" in text:  # `@(a|b)` with extglob
                     text = _EXTENDED.sub(lambda match: match[1] or "*", text)
+                if mode == LITERAL and "[:" in text:  # `[[:lower:]]`
+                    text = _CHARACTER_CLASS.sub("?", text)
                 self._add(text, taints)
                 if mode == QUOTED:
                     self._started = self._quoted = True

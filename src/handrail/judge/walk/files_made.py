@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, option_value, skip_options
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.taints import ENDLESS, NETWORK, Taint
-from ..values.word_values import EMPTY, UNKNOWN, Arg, OtherName, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Computed, OtherName, unknown
 from .builtins import STDIN_PATHS
 from .output_provenance import computed
 from .script_files import entry
@@ -33,7 +33,9 @@ def files_made(walk: Walk, call: Call, known: Known) -> None:
     """
     if known.changer is not None:
         for path in known.changer(walk, call):
-            walk.state.write(walk.path(path), computed(call))
+            made, is_edited = computed(call), walk.written_file(path) is not None
+            program = made.program if isinstance(made, Computed) else ""
+            walk.state.write(walk.path(path), Computed(program, made.taints, is_edited=is_edited))
     elif walk.state.files and call.name not in _READERS:
         _written_before(walk, call)
     if walk.state.files and not _WORDS.packs.isdisjoint((call.name, *call.args[:2])):
@@ -51,14 +53,12 @@ def output_files(call: Call) -> Sequence[Arg]:
     found: list[Arg] = []
     before = ""
     for arg in call.args:
-        if before in _WORDS.output_options and arg[:1] in ("/", "~"):
+        if before in _WORDS.output_options:
             found.append(arg)
-        elif (
-            arg[:3] == "--o" and arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~")
-        ):
-            found.append(arg.like(path))
+        elif arg[:3] == "--o" and arg.startswith(_OUTPUT_PREFIXES):
+            found.append(arg.like(arg.partition("=")[2]))
         before = arg
-    return found
+    return [arg for arg in found if arg[:1] in ("/", "~")]
 
 
 def _fetched(walk: Walk, target: str) -> None:
@@ -125,9 +125,19 @@ def _copied(walk: Walk, call: Call) -> None:
             content = OtherName(found.path)
         if content is None:
             content = unknown() if UNKNOWN in source else OtherName(source if "/" in source else f"./{source}")
+        if call.name == "ln":
+            link = f"{target}/{_last_part(source)}" if folder is not None or target.endswith("/") else target
+            walk.state.links[walk.path(link)] = walk.path(source)
         if folder is None and len(sources) == 1 and not target.endswith("/"):
             walk.state.write(walk.path(target), content)
         walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)
+
+
+def _mounted(walk: Walk, call: Call) -> None:
+    """`mount --bind folder place`: a link, in effect."""
+    operands = [arg for arg in call.args if arg[:1] != "-"]
+    if len(operands) > 1 and any("bind" in arg for arg in call.args):
+        walk.state.links[walk.path(operands[-1])] = walk.path(operands[-2])
 
 
 def _cloned(walk: Walk, call: Call) -> None:
@@ -184,9 +194,9 @@ def _written_before(walk: Walk, call: Call) -> None:
 
 def _options_made(walk: Walk, call: Call) -> None:
     """`touch -- -rf`: a name that a program will take for an option."""
-    for arg in call.args[call.args.index(Arg("--")) + 1 :] if "--" in call.args else ():
-        if arg[:1] == "-":
-            walk.state.write(walk.path(arg), EMPTY)
+    named = call.args[call.args.index(Arg("--")) + 1 :] if "--" in call.args else ()
+    for arg in (arg for arg in named if arg[:1] == "-"):
+        walk.state.write(walk.path(arg), EMPTY)
 
 
 def _operands(call: Call, letters: str = "") -> list[Arg]:
@@ -221,9 +231,8 @@ def _overwritten(walk: Walk, call: Call) -> Iterator[str]:
 def _all(walk: Walk, folder: str) -> Iterator[str]:
     """The files that the command wrote, below a folder."""
     below = f"{walk.path(folder).rstrip('/')}/" if folder else ""
-    yield from [
-        path for path in walk.state.files if path.startswith(below) and path[-1:] != "/" and path[:5] != "/dev/"
-    ]
+    paths = [path for path in walk.state.files if path.startswith(below)]
+    yield from (path for path in paths if path[-1:] != "/" and path[:5] != "/dev/")
 
 
 def _split(walk: Walk, call: Call) -> Iterator[str]:
@@ -236,7 +245,6 @@ def _split(walk: Walk, call: Call) -> Iterator[str]:
 
 def _expanded(_: Walk, call: Call) -> Iterator[str]:
     """`gunzip x.gz` makes x."""
-    if call.name not in ("gzip", "bzip2", "xz", "zstd", "lz4") or any(
-        re.match(r"-[a-zA-Z]*d|--(?:de|un)", arg) for arg in call.args
-    ):
+    decompresses = any(re.match(r"-[a-zA-Z]*d|--(?:de|un)", arg) for arg in call.args)
+    if decompresses or call.name not in ("gzip", "bzip2", "xz", "zstd", "lz4"):
         yield from (arg.rpartition(".")[0] for arg in _operands(call) if "." in arg)

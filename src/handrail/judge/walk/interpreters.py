@@ -19,6 +19,7 @@ from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
+_MAX_OPTIONS = 8
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -48,19 +49,13 @@ def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
         script, operands = operands[0], operands[1:]
     if script is not None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
-    if operands == [UNKNOWN] and raised(walk.under):  # xargs with nothing to read
+    if (not operands or operands == [UNKNOWN]) and raised(walk.under):  # as xargs with nothing to read
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if operands and "s" not in given.letters:
         return _run_file(walk, call, operands[0], operands[1:])
-    if not operands and raised(walk.under):
-        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
-    return _run_input(walk, call.stdin, operands)
-
-
-def _run_input(walk: Walk, stdin: Value | None, args: Sequence[Arg]) -> Value:
-    if isinstance(stdin, OtherName):
+    if isinstance(stdin := call.stdin, OtherName):
         with walk.subshell():
-            if walk.programs.source_file(walk, stdin.program, args, None):
+            if walk.programs.source_file(walk, stdin.program, operands, None):
                 return unknown()
     return unknown() if stdin is None else walk.run_text(stdin, None, "stdin")
 
@@ -143,7 +138,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if module is not None:
         return _run_module(walk, call, [module, *operands] if module else [])
     if codes:
-        return unknown(ENDLESS) if any(map(_prints_forever, codes)) else None
+        printing = [code for code in codes if _RE.prints.search(code) and not _RE.leaves.search(code)]
+        return unknown(ENDLESS) if any(map(_RE.endless.search, printing)) else None
     start = len(call.args) - len(operands)
     if is_led:
         more, _ = skip_options(operands[1:])
@@ -164,16 +160,11 @@ def _language(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _prints_forever(code: str) -> bool:
-    return _RE.endless.search(code) is not None and _RE.prints.search(code) is not None and not _RE.leaves.search(code)
-
-
 def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> bool:
     """Whether it reads code from its input besides what it was given: with a prompt, or because the code does so."""
-    letter = _PROMPT_OPTIONS.get(language)
-    if letter and any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[:5] for arg in args):
-        return True
-    return "pdb" in args or any(_RE.reads_code.search(code) for code in codes)
+    letter = _PROMPT_OPTIONS.get(language, "\0")
+    prompts = any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[1:5] for arg in args)
+    return prompts or "pdb" in args or any(map(_RE.reads_code.search, codes))
 
 
 def _run_code_file(walk: Walk, call: Call, language: str, operands: Sequence[Arg]) -> None:
@@ -291,18 +282,18 @@ def make_host(
         with walk.wrapped(call.name), walk.nested(), as_commands(starts):
             walk.start(args, stdin)
 
-    return Host(
-        language,
-        shell,
-        argv,
-        lambda name: walk.programs.known(name).follow is not None,
-        lambda path, fetched: walk.state.write(walk.path(path), Computed(text, NETWORK if fetched else NO_TAINTS)),
-        lambda name, value: walk.on_assign(name, Value(value)),
-        walk.cwd,
-        project,
-        program_arguments(language, call),
-        walk.variables.inherited,
-    )
+    def is_followed(name: str) -> bool:
+        return walk.programs.known(name).follow is not None
+
+    def changed(path: str, fetched: bool) -> None:
+        walk.state.write(walk.path(path), Computed(text, NETWORK if fetched else NO_TAINTS))
+
+    def export(name: str, value: str) -> None:
+        walk.on_assign(name, Value(value))
+
+    given, environment = program_arguments(language, call), walk.variables.inherited
+    options = re.findall(r"['\"](--?[a-zA-Z][\w-]*)['\"]", text)[:_MAX_OPTIONS]
+    return Host(language, shell, argv, is_followed, changed, export, walk.cwd, project, given, environment, options)
 
 
 class ShellOptions(NamedTuple):

@@ -10,10 +10,8 @@ from ..values.disk import absolute
 from ..values.taints import (
     CREDENTIAL,
     ENDLESS,
-    ENV_SCRIPT,
     NETWORK,
     NO_TAINTS,
-    OWN,
     PRIVATE,
     WIDE,
     Taint,
@@ -58,10 +56,8 @@ def _lines(match: re.Match[str]) -> str:
 
 def ends(name: str, args: Sequence[Arg]) -> bool:
     """Whether a program stops reading by itself."""
-    if name == "head":
-        return not any(map(_is_huge, args))
-    if name == "dd":
-        return any(arg.startswith("count=") for arg in args)
+    if name in ("head", "dd"):
+        return not any(map(_is_huge, args)) if name == "head" else any(arg.startswith("count=") for arg in args)
     return name not in _WORDS.endless_too
 
 
@@ -96,10 +92,13 @@ def _shows_secrets(walk: Walk, call: Call) -> Taints:
 def _prints_env_script(_: Walk, call: Call) -> Taints:
     """`eval "$(ssh-agent -s)"`, `source <(kubectl completion bash)`."""
     name, args = call.name, " ".join(call.args)
-    prints = (name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args)) or (
-        name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args)
-    )
-    return ENV_SCRIPT if prints else NO_TAINTS
+    completes = name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args)
+    prints = completes or (name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args))
+    return frozenset((Taint.ENV_SCRIPT,)) if prints else NO_TAINTS
+
+
+def _own(_: Walk, call: Call) -> Taints:
+    return frozenset((Taint.OWN,)) if "handrail" in " ".join(call.args).lower() else NO_TAINTS
 
 
 _CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
@@ -112,7 +111,7 @@ _CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
     (("printenv",), lambda _, call: PRIVATE if any(map(secret_taints, call.args)) else NO_TAINTS),
     (_WORDS.environment | _WORDS.secret_stores | _WORDS.archivers | _WORDS.finders | {"history"}, _shows_secrets),
     (_WORDS.listers, lambda *_: WIDE),
-    (_WORDS.tells_processes, lambda _, call: OWN if "handrail" in " ".join(call.args).lower() else NO_TAINTS),
+    (_WORDS.tells_processes, _own),
     (("yes",), lambda *_: ENDLESS),
     (("seq",), lambda _, call: ENDLESS if any(map(_is_huge, call.args)) else NO_TAINTS),
     (_ENV_SCRIPTS.keys() | _WORDS.completing, _prints_env_script),
@@ -140,6 +139,8 @@ def _printed(walk: Walk, call: Call, operands: list[Arg]) -> str | None:
     if call.name == "mktemp":
         plain = not operands and all(arg in ("-d", "-q", "-t", "--directory") for arg in call.args)
         return f"/tmp/tmp.{UNKNOWN}" if plain and walk.lookup("TMPDIR") is None else None
+    if call.name.startswith("python"):
+        return f"{UNKNOWN}/site-packages" if _RE.own_packages.search(" ".join(call.args)) else None
     if call.name == "git":
         is_top = list(call.args) == ["rev-parse", "--show-toplevel"] and walk.sources is not None
         return walk.sources.root(here(walk), walk.judgement.project) if is_top and walk.sources is not None else None
@@ -159,6 +160,8 @@ def _printed(walk: Walk, call: Call, operands: list[Arg]) -> str | None:
 def _resolved(walk: Walk, path: str) -> str | None:
     """Where a path leads, links followed: only with a disk to look at."""
     place = absolute(path, here(walk))
+    if walk.sources is None and UNKNOWN not in path and path[:1] in ("/", "~"):
+        return walk.path(path)
     if walk.sources is None or not place or UNKNOWN in place:
         return None
     found = walk.sources.entry(place)

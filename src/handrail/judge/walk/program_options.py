@@ -16,6 +16,7 @@ from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings
 from .script_files import names_in
+from .state import Held
 from .walk import Call, Walk
 from .wrapper_programs import wrap
 
@@ -35,21 +36,17 @@ def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | 
 
 
 def _at(walk: Walk, call: Call) -> None:
-    _, options = skip_options(call.args, "qft", "")
-    given = dict(options)
-    if given.keys() & {"-l", "-r", "-d", "-c"}:
-        return
+    given = dict(skip_options(call.args, "qft", "")[1])
     source = given.get("-f")
     text = walk.known_file(source) if source is not None else call.stdin
-    if text is not None:
+    if text is not None and given.keys().isdisjoint(("-l", "-r", "-d", "-c")):
         walk.run_text(text, None, "stdin")
 
 
 def _lines(text: Value) -> list[str]:
-    lines = text.text.split("\n")
-    if len(lines) > _MAX_LINES:
+    if text.text.count("\n") >= _MAX_LINES:
         raise Limit("a file with too many lines")
-    return lines
+    return text.text.split("\n")
 
 
 def _crontab(walk: Walk, call: Call) -> None:
@@ -81,8 +78,7 @@ def _tar(walk: Walk, call: Call) -> None:
 
 def follow_ssh_copies(walk: Walk, call: Call) -> None:
     """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
-    _, options = skip_options(call.args, "cDFiJloPSXbBRs")
-    for option, value in options:
+    for option, value in skip_options(call.args, "cDFiJloPSXbBRs")[1]:
         if value is None:
             continue
         if option in ("-S", "-D"):
@@ -125,9 +121,8 @@ def _capsh(walk: Walk, call: Call) -> None:
 
 def _cmake(walk: Walk, call: Call) -> None:
     """`cmake -E env VAR=x program`, `cmake -E time program`, `cmake -E chdir folder program`."""
-    skipped = (
-        {"env": 2, "time": 2, "chdir": 3}.get(str(call.args[1])) if call.args[:1] == ["-E"] and call.args[1:] else None
-    )
+    is_runner = call.args[:1] == ["-E"] and len(call.args) > 1
+    skipped = {"env": 2, "time": 2, "chdir": 3}.get(str(call.args[1])) if is_runner else None
     if skipped is not None:
         rest = list(itertools.dropwhile(lambda arg: arg[:1] == "-" or "=" in arg, call.args[skipped:]))
         with walk.wrapped("cmake"):
@@ -144,9 +139,7 @@ def _cmd(walk: Walk, call: Call) -> None:
 def _git(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
-    operands = [arg for arg in rest if arg[:1] != "-"]
-    if operands[:1] == ["config"] and len(operands) > 2:
-        _git_setting(walk, operands[-1].like(f"{operands[-2]}={operands[-1]}"), rest)
+    _kept_settings(walk, rest)
     if rest and rest[0] == "clone":
         options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
@@ -173,6 +166,17 @@ def _git(walk: Walk, call: Call) -> None:
     follow_container(walk, call)
 
 
+def _kept_settings(walk: Walk, rest: Sequence[Arg]) -> None:
+    """What `git config` sets counts for the commands of git after it."""
+    operands, known = [arg for arg in rest if arg[:1] != "-"], walk.state.git_settings
+    with Held(walk.state, git_settings={}):  # an alias is none of itself
+        for setting in known.values():
+            _git_setting(walk, setting, rest)
+    if operands[:1] == ["config"] and len(operands) > 2:
+        known[operands[-2]] = operands[-1].like(f"{operands[-2]}={operands[-1]}")
+        _git_setting(walk, known[operands[-2]], rest)
+
+
 def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
     """`-c key=value`: some keys hold a command, or a place where commands are."""
     key, _, text = setting.partition("=")
@@ -187,21 +191,21 @@ def _git_setting(walk: Walk, setting: Arg, rest: Sequence[Arg]) -> None:
         walk.programs.follow_place(walk, Call("git", [setting], None, Arg("git")), text)
     elif key.startswith("protocol.ext") and text != "never":
         walk.report("env.inject", ["git", "-c", setting])
-    elif key.endswith(".mirror") and rest[:1] == ["push"] and text == "true":
-        walk.start([Arg("git"), Arg("push"), Arg("--mirror"), *rest[1:]], None)
+    elif key.endswith((".mirror", ".push")) and rest and rest[0] in ("push", "config"):  # `config`: from now on
+        flags = ["--mirror"] if key.endswith(".mirror") and text == "true" else []
+        flags += ["--force"] if key.endswith(".push") and text[:1] in ("+", ":") else []
+        for flag in flags:
+            walk.start([Arg("git"), Arg("push"), Arg(flag), *(rest[1:] if rest[0] == "push" else ())], None)
     elif names_command(key, text):
         _run_option(walk, text.lstrip("!"), setting)
 
 
 def names_command(key: str, text: str) -> bool:
     """Whether the value of this setting of git, given in lower case, is a command."""
-    return (
-        key in _WORDS.git_command_keys
-        or key.endswith(_GIT_COMMAND_ENDS)
-        or (key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man.")))
-        or (key.startswith("pager.") and text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1"))
-        or UNKNOWN in key
-    )
+    if key.startswith("pager."):
+        return text.lower() not in ("true", "false", "yes", "no", "on", "off", "0", "1")
+    is_tool = key.endswith(".path") and key.startswith(("difftool.", "mergetool.", "browser.", "man."))
+    return is_tool or key in _WORDS.git_command_keys or key.endswith(_GIT_COMMAND_ENDS) or UNKNOWN in key
 
 
 def _run_address(walk: Walk, arg: Arg) -> None:
@@ -213,21 +217,13 @@ def _run_address(walk: Walk, arg: Arg) -> None:
 
 def _runs(rest: Sequence[Arg], option: str) -> bool:
     """Whether this option of this sub-command runs something (`git push -u` does not)."""
-    subcommand = str(rest[0])
-    if option == "-x":
-        return subcommand in ("rebase", "difftool")
-    if option == "-u":
-        return subcommand in ("clone", "ls-remote")
-    return subcommand in _WORDS.git_transports
+    by_letter = {"-x": ("rebase", "difftool"), "-u": ("clone", "ls-remote")}
+    return str(rest[0]) in by_letter.get(option, _WORDS.git_transports)
 
 
 def _tmux(walk: Walk, call: Call) -> None:
-    args = call.args
-    start, _ = skip_options(args, "cfLST")
-    rest = args[start:]
-    if not rest:
-        return
-    name = str(rest[0])
+    rest = call.args[skip_options(call.args, "cfLST")[0] :]
+    name = str(rest[0]) if rest else ""
     letters = _TMUX_LETTERS.get(name)
     if letters is not None:
         more, _ = skip_options(rest[1:], letters)
@@ -245,12 +241,10 @@ def _tmux(walk: Walk, call: Call) -> None:
 def _screen(walk: Walk, call: Call) -> None:
     start, options = skip_options(call.args, "ScehprstTx", "")
     rest = call.args[start:]
-    if any(option == "-X" for option, _ in options):
-        if rest[:1] == ["stuff"]:
-            _run_option(walk, decode_escapes(" ".join(rest[1:]).replace("^M", "\n")))
-        return
-    if rest:
+    if not any(option == "-X" for option, _ in options):
         walk.start(rest, None, under="screen")
+    elif rest[:1] == ["stuff"]:
+        _run_option(walk, decode_escapes(" ".join(rest[1:]).replace("^M", "\n")))
 
 
 def _make(walk: Walk, call: Call) -> None:

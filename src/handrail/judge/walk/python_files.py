@@ -19,7 +19,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _MAX_MODULES = 48
 _MAX_IMPORTED = 150_000
 _MAX_TEXT = 200_000
@@ -32,9 +31,8 @@ def follow_python(walk: Walk, call: Call) -> None:
     if not cwd:
         return
     codes, module, rest = read_program("python", call.args)
-    _shadowing(
-        walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if rest and not codes and module is None else cwd
-    )
+    is_file = rest and not codes and module is None
+    _shadowing(walk, call, posixpath.dirname(absolute(str(rest[0]), cwd)) if is_file else cwd)
     for path, content in list(walk.state.files.items()):
         if path.endswith(".pth"):  # its lines with an import are run
             judge_code(walk, call, Source(path, content.text, is_new=True), "python")
@@ -97,9 +95,8 @@ def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) ->
                 follow(walk, call, entries, folders)
                 return
     if name in ("runpy", "pydoc"):
-        follow_python(
-            walk, Call("python", [Arg("-m"), *(arg for arg in args if arg[:1] != "-")], call.stdin, Arg("python"))
-        )
+        named = [arg for arg in args if arg[:1] != "-"]
+        follow_python(walk, Call("python", [Arg("-m"), *named], call.stdin, Arg("python")))
     if name == "timeit":
         follow_python(walk, Call("python", [Arg("-c"), Arg("\n".join(args))], None, Arg("python")))
     if name in _WORDS.run_files:
@@ -216,12 +213,9 @@ class _Modules:
     def _is_here(self, top: str) -> bool:
         """Whether a package or module of this name is in the work tree at all."""
         if top not in self._tops:
-            self._tops[top] = any(
-                entry(self._walk, f"{folder}/{top}{end}") is not None
-                or self._walk.known_file(f"{folder}/{top}{end}") is not None
-                for folder in self._folders
-                for end in ("", ".py")
-            )
+            places = [f"{folder}/{top}{end}" for folder in self._folders for end in ("", ".py")]
+            is_there = any(entry(self._walk, place) is not None for place in places)
+            self._tops[top] = is_there or any(self._walk.known_file(place) is not None for place in places)
         return self._tops[top]
 
 

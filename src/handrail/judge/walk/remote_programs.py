@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from ..programs.tables import CONTAINERS, REMOTE, Container, skip_options
 from ..values.taints import NETWORK, Taint, taints_of
@@ -92,25 +93,15 @@ def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -
         texts += [value for option, value in later if option in container.text.split() and value is not None]
         command = command[more:]
     if not command and container.operands and (made := walk.known_file("Dockerfile")) is not None:
-        texts += [
-            Arg(re.sub(r'["\[\],]+', " ", line)) for line in re.findall(r"(?mi)^(?:CMD|ENTRYPOINT)\s+(.+)", made.text)
-        ]
-    with walk.wrapped(call.name):
-        if container.remote:
-            with walk.elsewhere(), walk.subshell():
-                _run_all(walk, call, texts, command)
-        else:
-            with walk.subshell():
-                _run_all(walk, call, texts, command)
-
-
-def _run_all(walk: Walk, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
-    for text in texts:
-        walk.run_text(text.value(), call.stdin, "-c")
-    if command and " " in command[0]:
-        walk.run_text(command[0].value(), call.stdin, "-c")
-    elif command:
-        walk.start(command, call.stdin)
+        lines = re.findall(r"(?mi)^(?:CMD|ENTRYPOINT)\s+(.+)", made.text)
+        texts += [Arg(re.sub(r'["\[\],]+', " ", line)) for line in lines]
+    with walk.wrapped(call.name), walk.elsewhere() if container.remote else nullcontext(), walk.subshell():
+        for text in texts:
+            walk.run_text(text.value(), call.stdin, "-c")
+        if command and " " in command[0]:
+            walk.run_text(command[0].value(), call.stdin, "-c")
+        elif command:
+            walk.start(command, call.stdin)
 
 
 def _package_runner(walk: Walk, call: Call) -> Value | None:

@@ -228,16 +228,11 @@ def followed(
     assert sources is not None
     depth = outer.depth + 1 if outer is not None else 1
     inside = _inside(walk, cwd or here(walk) or walk.cwd, same_shell=same_shell)
-    is_new = source.is_new
-    scope = Scope(
-        _shown(source.path, judgement.project),
-        sources.root(here(walk), judgement.project),
-        is_new,
-        is_code or (outer is not None and outer.is_code),
-        depth,
-        len(source.text),
-        walk.written_file(source.path) is not None,
-    )
+    path, project, is_new = source.path, judgement.project, source.is_new
+    shown = posixpath.relpath(path, project) if project and path.startswith(f"{project}/") else path
+    is_code = is_code or (outer is not None and outer.is_code)
+    is_own = walk.written_file(path) is not None
+    scope = Scope(shown, sources.root(here(walk), project), is_new, is_code, depth, len(source.text), is_own)
     gave_up = False
     try:
         with judgement.in_script(scope, lambda: inside.cwd, _MAX_STEPS[is_new]):
@@ -261,7 +256,7 @@ def _inside(walk: Walk, cwd: str, *, same_shell: bool) -> Walk:
     state.files.update(outer.files)
     state.file_names |= outer.file_names
     state.option_names |= outer.option_names
-    state.has_trees = outer.has_trees
+    state.has_trees, state.links = outer.has_trees, outer.links
     if same_shell:
         state.functions.update(outer.functions)
         state.aliases.update(outer.aliases)
@@ -303,7 +298,3 @@ def _may_follow(walk: Walk, source: Source, key: object) -> bool:
     if source.is_new:
         walk.judgement.report("limit.exceeded", [source.path], walk.span([]))
     return False
-
-
-def _shown(path: str, project: str) -> str:
-    return posixpath.relpath(path, project) if project and path.startswith(f"{project}/") else path

@@ -17,7 +17,6 @@ from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 _WORDS = Words(__file__)
-
 _TABLES = read_tables(__file__)
 ONLY_TEXTS = _WORDS.only_texts
 """Programs that only read, copy or list the files that they are given."""
@@ -50,9 +49,8 @@ def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None)
 def follow_language(walk: Walk, call: Call) -> None:
     """Other interpreters: the program, what options load, and what it includes by a relative path."""
     language = _language_of(call.name)
-    start, options = skip_options(
-        call.args, _TABLES["values"].get(language, ""), "require import loader file load script env-file"
-    )
+    letters = _TABLES["values"].get(language, "")
+    start, options = skip_options(call.args, letters, "require import loader file load script env-file")
     operands = list(call.args[start:])
     if call.name in _WORDS.with_commands and operands[:1] and operands[0] in _WORDS.run_words:
         more, _ = skip_options(operands[1:])
@@ -60,23 +58,19 @@ def follow_language(walk: Walk, call: Call) -> None:
     loads = _TABLES["loads"].get(language, "").split()
     paths = [value for option, value in options if option in loads and value is not None]
     if {option for option, _ in options} & {"-e", "-E", "--eval", "-p", "--print", "-c", "-r"}:
-        paths += [
-            Arg(name)
-            for arg in call.args
-            for name in _RE.imports.findall(arg)
-            if name[0] in "./" or language != "javascript"
-        ]
+        for name in (name for arg in call.args for name in _RE.imports.findall(arg)):
+            if name[0] in "./" or language != "javascript" or _module_place(walk, language, name) != name:
+                paths.append(Arg(name))
     else:
         paths += operands[:1]
     paths += [Arg(f"{folder}/{path}") for option, folder in options if option == "-I" and folder for path in paths[:4]]
     paths += map(Arg, _TABLES["startup"].get(language, "").split())
     for path in paths:
-        _follow_program(walk, call, language, str(path))
+        _follow_program(walk, call, language, _module_place(walk, language, str(path)))
     assign_new(walk, [value for option, value in options if option == "--env-file" and value])
+    own = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}
     for option, value in options:  # node's own test runner, and its `npm run`
-        name, args = {"--test": ("node-test", operands), "--run": ("npm", [Arg("run"), *operands])}.get(
-            option, ("", [])
-        )
+        name, args = own.get(option, ("", []))
         if call.name == "node" and (other := walk.programs.follower_of(name)) is not None:
             other(walk, Call(name, args if value is None else [*args, value], None, Arg(name)))
 
@@ -88,6 +82,13 @@ def assign_new(walk: Walk, paths: Iterable[str] = ()) -> None:
         text = source.text if source is not None and (paths or source.is_new) else ""
         for name, setting in _RE.variable.findall(text):
             walk.on_assign(name, Value(setting))
+
+
+def _module_place(walk: Walk, language: str, name: str) -> str:
+    """Where a module lies: one without a path is a package of the project, if this session has written that."""
+    place = f"node_modules/{name}"
+    found = entry(walk, place) if language == "javascript" and name[:1] not in ("/", ".", "~", "") else None
+    return place if found is not None and found.is_new else name
 
 
 def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
@@ -106,6 +107,8 @@ def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
         for name in _RE.imports.findall(source.text):
             if name.startswith(".") or language in ("ruby", "php", "perl", "lua"):
                 waiting.append(posixpath.normpath(f"{folder}/{name}"))
+            elif (package := _module_place(walk, language, name)) != name:
+                waiting.append(package)
 
 
 def _language_of(name: str) -> str:
@@ -123,7 +126,10 @@ def follow_console(walk: Walk, call: Call) -> None:
         found = entry(walk, path)
         if found is None or found.is_dir or found.size > _MAX_CONSOLE:
             continue
-        if (known := walk.known_file(path)) is not None and path in paths:  # it was judged with that already
+        reads_files = call.name in ("mongo", "mongosh")
+        if (
+            (known := walk.known_file(path)) is not None and path in paths and not reads_files
+        ):  # it was judged with that
             included += _RE.includes.findall(known.text)
             continue
         source = lookup(walk, path)
@@ -131,7 +137,7 @@ def follow_console(walk: Walk, call: Call) -> None:
             if len(included) < _MAX_IMPORTS:
                 included += [name for line in source.text.split("\n") for name in _RE.includes.findall(line)]
             reads = isinstance(call.stdin, OtherName) and path == call.stdin.program
-            reads = reads or path in included or call.name in ("mongo", "mongosh")
+            reads = reads or path in included or reads_files
             run_with_file(walk, source, call, path, Value(source.text) if reads else None)
 
 

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
+from ..grammar.sql import is_dangerous
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import Source, absolute
 from ..values.word_values import UNKNOWN, Arg, Value, unknown
@@ -54,10 +55,8 @@ def _judge_sections(walk: Walk, call: Call, path: str) -> None:
     """The part of a file of settings for many programs that is about this one: `"jest": {..}`, `[tool.mypy]`."""
     found = entry(walk, path)
     source = lookup(walk, path) if found is None or found.is_new else None
-    if source is None or len(source.text) > _MAX_TEXT:
-        return
-    for match in _RE.part.finditer(source.text):
-        if _is_of((match[1] or match[3]).removeprefix("tool."), call.name):
+    for match in _RE.part.finditer(source.text) if source is not None and len(source.text) <= _MAX_TEXT else ():
+        if source is not None and _is_of((match[1] or match[3]).removeprefix("tool."), call.name):
             judge_settings(walk, call, source._replace(text=match[2] or match[4]))
 
 
@@ -83,6 +82,8 @@ def judge_settings(walk: Walk, call: Call, source: Source) -> None:
     if key in walk.sources.followed or source.is_binary or len(source.text) > _MAX_TEXT:
         return
     walk.sources.followed.add(key)
+    if any(map(is_dangerous, _RE.statement.findall(source.text))):
+        walk.report("sql.destructive", call.argv)
     judge_code(walk, call, source, "other")
     with followed(walk, source, is_code=True) as inside:
         for line in _lines(inside, source.text):
@@ -111,9 +112,8 @@ def _is_of(file: str, program: str) -> bool:
     if own[:1] == name:
         return True
     is_alike = len(letters) > _SAME_START and whole.startswith(letters[:_SAME_START])
-    return (
-        (letters in whole and len(letters) >= _MIN_NAME) or is_alike or not (set(own) & set(name)).isdisjoint(name[1:])
-    )
+    is_alike = is_alike or (letters in whole and len(letters) >= _MIN_NAME)
+    return is_alike or not set(own).isdisjoint(name[1:])
 
 
 def _below(walk: Walk, folder: str) -> Iterator[str]:
@@ -149,9 +149,8 @@ def _judge_new(walk: Walk, call: Call, path: str, *, as_code: bool = True) -> No
 
 def _runs(walk: Walk, word: str) -> bool:
     name = word.rpartition("/")[2]
-    return name in _WORDS.commands or (
-        walk.judgement.rulebook.knows(name) and walk.programs.known(name).builtin is None
-    )
+    is_program = walk.judgement.rulebook.knows(name) and walk.programs.known(name).builtin is None
+    return is_program or name in _WORDS.commands
 
 
 def _lines(walk: Walk, text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..grammar.syntax import Command, SourceMap
 from ..values.taints import Taints, taints_of
-from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Value, either, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Value, either, unknown
 
 T = TypeVar("T")
 MAX_PATHS = 12
@@ -73,6 +73,10 @@ class State:
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
         """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
+        self.git_settings: dict[str, Arg] = {}
+        """What `git config` has set."""
+        self.links: dict[str, str] = {}
+        """Where the links lead that the command itself has made, by normalised paths."""
         self.has_trees = False
         self.file_names: set[str] = set()
         """The last parts of their paths: most lookups are decided by that alone."""
@@ -221,10 +225,8 @@ def _merged_arrays(results: list[Any]) -> Stored:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two entries of a table are worth the same."""
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
+    if one is other or type(one) is not type(other):
+        return one is other
     if isinstance(one, Either):
         return len(one.options) == len(other.options) and all(map(_same, one.options, other.options))
     if isinstance(one, Value):

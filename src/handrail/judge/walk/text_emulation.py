@@ -4,6 +4,7 @@ import base64
 import binascii
 import functools
 import re
+import string
 from collections.abc import Callable, Sequence
 
 from ..grammar.lexical import decode_escapes
@@ -15,13 +16,8 @@ from .operators import escaped
 _MAX_INPUT = 1 << 17
 _SPECIFIER = re.compile(r"%(-?[0 +#]*)(\*|\d+)?(?:\.(\*|\d+))?([sbdiuqxXoc%])")
 _OPEN_ESCAPE = re.compile(rf"\\[xuU]?[0-9a-fA-F]{{0,7}}{UNKNOWN}")
-_SETS = {
-    "[:lower:]": "abcdefghijklmnopqrstuvwxyz",
-    "[:upper:]": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    "[:digit:]": "0123456789",
-    "[:space:]": " \t\n\r\f\v",
-    "[:blank:]": " \t",
-}
+_SETS = {"lower": string.ascii_lowercase, "upper": string.ascii_uppercase, "digit": string.digits}
+_SETS |= {"space": " \t\n\r\f\v", "blank": " \t"}
 _FILE_READERS = frozenset(("cat", "tac", "rev", "base64", "base32", "xxd", "head", "tail"))
 Files = Callable[[str], "Value | None"]
 
@@ -166,9 +162,8 @@ _base32 = functools.partial(_base64, bits=32)
 
 
 def _openssl(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
-    if "-d" in flags and ("base64" in operands or "-base64" in flags or "-a" in flags):
-        return _decoded(text, base64.b64decode)
-    return None
+    is_base64 = "base64" in operands or "-base64" in flags or "-a" in flags
+    return _decoded(text, base64.b64decode) if is_base64 and "-d" in flags else None
 
 
 def _xxd(text: str, flags: Sequence[str], _: Sequence[str]) -> str | None:
@@ -204,17 +199,15 @@ def _tr(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
 def _characters(text: str) -> str:
     text = decode_escapes(text)
     for name, chars in _SETS.items():
-        text = text.replace(name, chars)
+        text = text.replace(f"[:{name}:]", chars)
     return re.sub(
         r"(.)-(.)", lambda m: "".join(map(chr, range(ord(m[1]), min(ord(m[2]), ord(m[1]) + 256) + 1))), text, flags=re.S
     )
 
 
 def _cut(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None:
-    joined_flags = "".join(flags)
-    match = re.fullmatch(
-        r"-[cb](\d*)(-?)(\d*)", joined_flags + "".join(operands) if joined_flags in ("-c", "-b") else joined_flags
-    )
+    given = "".join(flags)
+    match = re.fullmatch(r"-[cb](\d*)(-?)(\d*)", "".join((given, *operands)) if given in ("-c", "-b") else given)
     lines = text.split("\n")
     if match:
         first, dash, last = match.groups()
@@ -225,9 +218,8 @@ def _cut(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
     match = re.fullmatch(r"-d ?(.) ?-f ?(\d+)|-f ?(\d+) -d ?(.)", options)
     if match:
         delimiter, field = match[1] or match[4], int(match[2] or match[3])
-        return "\n".join(
-            (line.split(delimiter)[field - 1 : field] or [""])[0] if delimiter in line else line for line in lines
-        )
+        cut = [line.split(delimiter) for line in lines]
+        return "\n".join((*parts[field - 1 : field], "")[0] if parts[1:] else parts[0] for parts in cut)
     return None
 
 
@@ -235,6 +227,7 @@ def _sed(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
     scripts = [operand for operand in operands if operand]
     if len(scripts) != 1 or any(flag not in ("-e", "-E", "-r") for flag in flags):
         return None
+
     for script in scripts[0].split(";"):
         match = re.fullmatch(r"\s*s(\W)(.*?)\1(.*?)\1(g?)\s*", script, re.S)
         if match is None or re.search(r"[*+?{}()\\^$.\[\]&]", match[2] + match[3]):

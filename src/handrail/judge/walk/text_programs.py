@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ..grammar.lexical import decode_escapes
 from ..programs.endless_loops import loops_forever
@@ -50,8 +50,7 @@ def _too_long(walk: Walk, call: Call, text: str) -> bool:
     """Report a script that is longer than is read."""
     if len(text) > _MAX_SCRIPT:
         walk.report("limit.exceeded", call.argv)
-        return True
-    return False
+    return len(text) > _MAX_SCRIPT
 
 
 def _scripts(walk: Walk, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
@@ -133,20 +132,17 @@ def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: 
 
 
 def _until_parenthesis(code: str, start: int) -> str:
-    level = 1
-    for place in range(start, len(code)):
-        level += (code[place] == "(") - (code[place] == ")")
-        if not level:
-            return code[start:place]
-    return code[start:]
+    level, end = 1, start
+    while end < len(code) and (level := level + (code[end] == "(") - (code[end] == ")")):
+        end += 1
+    return code[start:end]
 
 
 def _sed(walk: Walk, call: Call) -> None:
-    _, options = skip_options(call.args, "eflE", "expression file line-length")
+    options = skip_options(call.args, "eflE", "expression file line-length")[1]
     texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
-        operands = [arg for arg in call.args if arg[:1] != "-"]
-        texts = operands[:1]
+        texts = [arg for arg in call.args if arg[:1] != "-"][:1]
     for text in (*texts, *_scripts(walk, call, options)):
         if not _too_long(walk, call, text):
             _sed_script(walk, call, text)
@@ -194,14 +190,22 @@ def _sed_substitution(walk: Walk, call: Call, text: Arg, place: int) -> int:
 
 
 def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
-    if not command:
+    if command:
+        walk.start_text(Value(command, text.taints), None, under="sed")
+    else:
         walk.report("dynamic.script", call.argv)
-        return
-    walk.start_text(Value(command, text.taints), None, under="sed")
+
+
+def _save_opened(walk: Walk, text: str) -> None:
+    """An editor writes to the files that its commands open: `e /etc/hosts`, `wq`."""
+    for match in _RE.opens.finditer(text) if _RE.saves.search(text) else ():
+        walk.on_write(Arg(match[1]), ">", unknown())
 
 
 def _vim(walk: Walk, call: Call) -> None:
-    for arg, text in _editor_commands(walk, call):
+    commands = list(_editor_commands(walk, call))
+    _save_opened(walk, "\n".join(text for _, text in commands))
+    for arg, text in commands:
         if match := _RE.vim_language.match(text):
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
@@ -233,23 +237,19 @@ def _vim(walk: Walk, call: Call) -> None:
 
 def _vim_text(expression: str) -> str:
     """What an expression is worth: strings put together, or the words of a list."""
-    texts = []
-    for variable, text, other in _RE.vim_text.findall(expression):
-        if variable or other:
-            texts.append({"HOME": "~", ",": " "}.get(variable or other, UNKNOWN))
-        else:
-            texts.append(text.replace("$HOME", "~"))
-    return "".join(texts) or UNKNOWN
+    meant = {"HOME": "~", ",": " "}
+    found = _RE.vim_text.findall(expression)
+    texts = [meant.get(name or other, UNKNOWN) if name or other else text for name, text, other in found]
+    return "".join(texts).replace("$HOME", "~") or UNKNOWN
 
 
 def _parts(text: str) -> Iterator[str]:
     """What follows the start and each bar: some commands take all the rest, with its bars."""
-    for _ in range(_MAX_PARTS):
+    if text.count("|") >= _MAX_PARTS:
+        raise Limit("an editor's command with too many parts")
+    while text:
         yield text
         text = text.partition("|")[2]
-        if not text:
-            return
-    raise Limit("an editor's command with too many parts")
 
 
 def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
@@ -276,6 +276,7 @@ def _by_pattern(walk: Walk, call: Call) -> None:
     texts = [call.stdin, *(walk.known_file(arg) or arg.value() for arg in call.args)]
     for text in texts:
         if text is not None and not _too_long(walk, call, text.text):
+            _save_opened(walk, text.text)
             for match in pattern.finditer(text.text):
                 walk.run_text(Value(match[1], text.taints), unknown(), "-c")
 
@@ -305,11 +306,8 @@ class Console(NamedTuple):
     """The language that its commands are written in, if it is one of those that are read."""
 
 
-_CONSOLES = {
-    name: Console(**fields)
-    for names, fields in cast("dict[str, dict[str, Any]]", read_tables(__file__, "consoles")).items()
-    for name in names.split()
-}
+_TABLES: dict[str, Any] = read_tables(__file__, "consoles")
+_CONSOLES = {name: Console(**fields) for names, fields in _TABLES.items() for name in names.split()}
 
 
 def _console(walk: Walk, call: Call) -> None:
@@ -373,7 +371,7 @@ def _commands(walk: Walk, call: Call, console: Console, text: Value) -> None:
         walk.report("env.inject", call.argv)
     if console.language:
         judge_code(walk, call, console.language, text)
-    if text.text.strip() == UNKNOWN and console.asks:
+    if text.text.strip() == UNKNOWN and (console.asks or text.is_edited):
         walk.report("dynamic.script", call.argv)
 
 

@@ -604,6 +604,12 @@ class Walk:
         if matches:
             argv = call.argv
             judgement.add(matches, argv, self.span(argv))
+        if self.state.links:
+            on_links = call.name in _WORDS.on_links
+            real = [arg if on_links and self.path(arg) in self.state.links else self.resolved(arg) for arg in call.args]
+            if real != list(call.args):
+                with Held(self.state, links={}):
+                    self.show_to_rules(Call(call.name, real, call.stdin, call.program))
 
     def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[syntax.Assignment]) -> Value:
         """A name that is not known: every program that it may be is judged; when that is not known either, it is reported."""
@@ -647,8 +653,7 @@ class Walk:
         depth = self._calls.count(id(function.body))
         if depth and self.concurrent:
             self.report("proc.fork_bomb", [name])
-            return unknown()
-        if depth > MAX_RECURSION:
+        if depth > MAX_RECURSION or (depth and self.concurrent):
             return unknown()
         saved = self.state.arguments
         # The last call that is followed stands for all further ones: with any arguments.
@@ -837,7 +842,7 @@ class Walk:
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
                 can_look = self.sources is not None and UNKNOWN not in target
-                if can_look and content.text == UNKNOWN and not content.taints:
+                if can_look and content.text == UNKNOWN and not content.taints and not content.is_edited:
                     content = OtherName(str(target))
             if content is not None and redirect.descriptor in ("", "0"):
                 stdin = content
@@ -957,6 +962,14 @@ class Walk:
     def classes(self, path: str) -> frozenset[str]:
         return paths.classes(path, self.cwd, self.judgement.project)
 
+    def resolved(self, path: Arg) -> Arg:
+        """The path with the links followed that the command itself has made."""
+        place = self.path(path)
+        for link, target in self.state.links.items():
+            if path[:1] != "-" and (place == link or place.startswith(f"{link}/")):
+                return path.like(f"{target}{place[len(link) :]}{'/' if path.endswith('/') else ''}")
+        return path
+
     def work_tree(self) -> str:
         """The repository around the project, as far as the disk is known, else the project: whatever `cd` says since."""
         project = self.judgement.project
@@ -1021,6 +1034,9 @@ class Walk:
         return PRIVATE if path in _WORDS.user_lists else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
+        if self.state.links and (real := self.resolved(target)) is not target:
+            with Held(self.state, links={}):
+                self.on_write(real, operator, content)
         grows = ">>" in operator or UNKNOWN in target
         is_device = target.startswith("/dev/") and not target.startswith("/dev/shm/")
         if (Taint.ENDLESS in content.taints or (self._fills and grows and content.text)) and not is_device:
@@ -1064,12 +1080,10 @@ def _line_key(call: Call, cwd: str) -> tuple[object, ...] | None:
     for arg in call.args:
         if arg.taints or arg.glob:
             return None
-    stdin = call.stdin
-    if stdin is None:
-        return call.name, call.program, tuple(call.args), cwd, paths.current_homes()
-    if len(stdin.text) > _MAX_KEPT_INPUT:
-        return None
-    return call.name, call.program, tuple(call.args), cwd, paths.current_homes(), stdin.text, stdin.taints
+    key = (call.name, call.program, tuple(call.args), cwd, paths.current_homes())
+    if (stdin := call.stdin) is None:
+        return key
+    return None if len(stdin.text) > _MAX_KEPT_INPUT else (*key, stdin.text, stdin.taints)
 
 
 def _mark_lists(argv: Sequence[Arg]) -> None:
@@ -1087,14 +1101,7 @@ def _named(name: Arg, candidate: str) -> Arg:
 
 
 _WALKS: dict[type[syntax.Compound], Callable[..., Value]] = {
-    syntax.Block: Walk._block,
-    syntax.If: Walk._if,
-    syntax.While: Walk._while,
-    syntax.For: Walk._for,
-    syntax.ArithmeticFor: Walk._arithmetic_for,
-    syntax.Case: Walk._case,
-    syntax.ArithmeticCommand: Walk._arithmetic,
-    syntax.Condition: Walk._condition,
-    syntax.Function: Walk._function,
-    syntax.Coprocess: Walk._coprocess,
-}
+    syntax.Block: Walk._block, syntax.If: Walk._if, syntax.While: Walk._while, syntax.For: Walk._for,
+    syntax.ArithmeticFor: Walk._arithmetic_for, syntax.Case: Walk._case, syntax.ArithmeticCommand: Walk._arithmetic,
+    syntax.Condition: Walk._condition, syntax.Function: Walk._function, syntax.Coprocess: Walk._coprocess,
+}  # fmt: skip

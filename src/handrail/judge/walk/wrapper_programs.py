@@ -14,7 +14,6 @@ from . import output_provenance
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
-
 _WORDS = Words(__file__)
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
@@ -56,7 +55,9 @@ def wrap(walk: Walk, call: Call) -> Value | None:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")
             walk.on_assign(variable, Value(text, value.taints, value.word))
-    _take_password(call, given)
+    if call.stdin is not None and name == "sudo" and not given.isdisjoint(("-S", "--stdin")):
+        left = call.stdin.text.partition("\n")[2]  # its first line is read as a password
+        call.stdin = Value(left, call.stdin.taints, call.stdin.word) if left or not call.stdin.known else None
     rest = _before_command(call, wrapper, call.args[start:], options)
     if rest is None:
         return EMPTY
@@ -71,22 +72,12 @@ def wrap(walk: Walk, call: Call) -> Value | None:
     return _run_inside(walk, call, wrapper, options, rest)
 
 
-def _take_password(call: Call, given: set[str]) -> None:
-    """`sudo -S` reads its first line as a password; the command gets the rest."""
-    stdin = call.stdin
-    if stdin is None or call.name != "sudo" or given.isdisjoint(("-S", "--stdin")):
-        return
-    left = stdin.text.partition("\n")[2]
-    call.stdin = Value(left, stdin.taints, stdin.word) if left or not stdin.known else None
-
-
 def _run_inside(
     walk: Walk, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
 ) -> Value:
     name, given = call.name, dict(options)
-    directory = next(
-        (value for option, value in options if option in wrapper.chdir.split() and value is not None), None
-    )
+    folders = (value for option, value in options if option in wrapper.chdir.split() and value is not None)
+    directory = next(folders, None)
     with walk.wrapped(name):
         mark, cwd = walk.state.mark(), walk.state.cwd
         if directory is not None:
@@ -94,9 +85,8 @@ def _run_inside(
         if name == "env" and not {"-i", "-", "--ignore-environment"} & given.keys():
             _assign(walk, options)
         if (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
-            out = walk.run_text(
-                Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None), call.stdin, "-c"
-            )
+            text = Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None)
+            out = walk.run_text(text, call.stdin, "-c")
         else:
             builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
             out = walk.run(rest, call.stdin, functions=False, builtins=builtins)
@@ -158,9 +148,7 @@ def _before_command(
     if name in ("sg", "newgrp") and len(rest) > 2 and rest[1] == "-c":
         return [Arg("sh"), *rest[1:]]
     rest = rest[wrapper.operands :]
-    if rest and rest[0] == "--":
-        rest = rest[1:]
-    return rest
+    return rest[1:] if rest[:1] == ["--"] else rest
 
 
 def _in_terminal(args: Sequence[Arg]) -> Sequence[Arg] | None:
@@ -189,17 +177,14 @@ def _find(walk: Walk, call: Call) -> Value | None:
     if len(roots) > _MAX_ROOTS:
         roots = [*roots[:_MAX_ROOTS], Arg(UNKNOWN)]
     found = [place for root in roots for place in _found(root, args)]
-    place = count
-    while place < len(args):
-        if args[place] not in ("-exec", "-execdir", "-ok", "-okdir"):
-            place += 1
-            continue
-        end = place + 1
-        while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
-            end += 1
-        for command in _filled(args[place + 1 : end], found):
-            walk.start(command, call.stdin, under="find")
-        place = end
+    end = count
+    for place in range(count, len(args)):
+        if place >= end and args[place] in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = place + 1
+            while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
+                end += 1
+            for command in _filled(args[place + 1 : end], found):
+                walk.start(command, call.stdin, under="find")
     for arg, target in itertools.pairwise(args):
         if arg in _WORDS.find_writes:
             walk.emit(unknown(WIDE), [(">", target, True)])
@@ -211,15 +196,14 @@ def _find(walk: Walk, call: Call) -> Value | None:
 
 def _filled(words: Sequence[Arg], found: Sequence[str]) -> list[list[Arg]]:
     """The command lines that find runs: with all paths at once, or one by one where `{}` is part of a word."""
-    if any("{}" in word and word != "{}" for word in words):
-        return [
-            [word.like(word.replace("{}", path), taints=WIDE) if "{}" in word else word for word in words]
-            for path in found
-        ]
-    line: list[Arg] = []
-    for word in words:
-        line += [word.like(path, taints=WIDE) for path in found] if word == "{}" else [word]
-    return [line]
+    each = [[path] for path in found] if any("{}" in word and word != "{}" for word in words) else [found]
+    lines: list[list[Arg]] = []
+    for paths in each:
+        made = [[word.like(word.replace("{}", path), taints=WIDE) for path in paths] for word in words]
+        lines.append(
+            [arg for word, args in zip(words, made, strict=True) for arg in (args if "{}" in word else [word])]
+        )
+    return lines
 
 
 def _found(root: str, args: Sequence[Arg]) -> list[str]:
@@ -314,18 +298,12 @@ def _bounded(items: list[Arg], most: int) -> list[Arg]:
 
 
 def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
-    if replace:
-        lines = [
-            [
-                word.like(word.replace(replace, item), taints=item.taints) if replace in word else word
-                for word in command
-            ]
-            for item in _bounded(items, _MAX_LINES)
-        ]
-    else:
-        lines = [[*command, *items]]
+    lines = [[*command, *items]]
+    for item in _bounded(items, _MAX_LINES) if replace else ():
+        filled = (word.like(word.replace(replace, item), taints=item.taints) for word in command)
+        lines.append([made if replace in word else word for word, made in zip(command, filled, strict=True)])
     out: Value | None = None
-    for line in lines:
+    for line in lines[1:] if replace else lines:
         out = walk.start(line, EMPTY if line[0] in _WORDS.copy_input else None, under="xargs")
     fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
     if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
