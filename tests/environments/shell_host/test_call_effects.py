@@ -63,6 +63,13 @@ def test_each_path_is_told_by_what_became_of_it(recorder: Recorder) -> None:
     assert told["ended"] > 0
 
 
+def test_what_could_not_be_removed_or_moved_is_not_told_as_changed(recorder: Recorder) -> None:
+    failed = recorder.run("rmdir dir dir/x; mv a dir/x/new; unlink dir; true")
+    assert not any(call_effects.describe(recorder.folder, failed)["counts"].values())
+    call = recorder.run("rmdir dir; chmod 700 dir; mv a b/new; echo more >> a; rm -f b; echo again > b; true")
+    assert names(recorder, call_effects.describe(recorder.folder, call)["changed"]) == ["a", "b", "dir"]
+
+
 def test_a_file_that_another_was_moved_over_is_told_with_what_is_lost_of_it(recorder: Recorder) -> None:
     call = recorder.run("mv -f a dir/x")
     told = call_effects.describe(recorder.folder, call, diff=True)
