@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.environments.shell_host import call_effects, journal_log, journal_undo, proc
+from handrail.environments.shell_host.journal import CallJournal
 from handrail.environments.shell_host.journal_expiry import Clock
 from handrail.environments.shell_host.journal_undo import recover
 
@@ -208,6 +209,16 @@ def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(reco
     assert undo(recorder, call, only=str(recorder.work / "dir/y"))["status"] == "refused"
     assert undo(recorder, call)["status"] == "undone"
     assert (recorder.work / "a").read_text() == "1 one\n"
+
+
+def test_what_is_too_large_to_be_copied_is_named_as_not_saved(recorder: Recorder) -> None:
+    call = CallJournal(recorder.writer, recorder.stash, 1, max_copy_bytes=1000)
+    assert watched("echo x > a; echo x > b", recorder.work, call, recorder.stash) == 0
+    call.end()
+    told = call_effects.describe(recorder.folder, 1)
+    assert [(one["path"], "copies are limited to 1,000" in one["reason"]) for one in told["unsaved"]] == [
+        (str(recorder.work / "b"), True)
+    ]
 
 
 def test_a_damaged_journal_is_said_to_be_damaged(recorder: Recorder) -> None:

@@ -203,6 +203,15 @@ def test_a_change_of_a_file_of_another_user_that_had_failed_is_undone_without_a_
         _as_ordinary_user(check)
 
 
+def test_what_a_process_does_that_hides_its_memory_is_said_to_be_unseen() -> None:
+    def check(recorder: Recorder) -> None:
+        hide = "import ctypes; ctypes.CDLL(None).prctl(4, 0); open('a', 'w')"
+        (unsaved,) = call_effects.describe(recorder.folder, recorder.run(f'python3 -Sc "{hide}"'))["unsaved"]
+        assert "hides its memory" in unsaved["reason"]
+
+    _as_ordinary_user(check)
+
+
 def _as_ordinary_user(check: Callable[[Recorder], None]) -> None:
     """In a process of its own, and a folder that other users can reach."""
     with tempfile.TemporaryDirectory() as folder:
