@@ -211,6 +211,17 @@ def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(reco
     assert (recorder.work / "a").read_text() == "1 one\n"
 
 
+def test_a_further_name_of_what_the_call_has_made_is_part_of_the_new_folder(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    call = recorder.run(
+        "mkdir new; echo x > new/t; ln new/t new/u; rm new/t; touch new/u; ln a new/a; echo more >> new/a"
+    )
+    told = call_effects.describe(recorder.folder, call)
+    assert (names(recorder, told["changed"]), names(recorder, told["created"])) == (["new/a"], ["new"])
+    assert recorder.undo(call).failed == []
+    assert snapshot(recorder.work) == before
+
+
 def test_what_is_too_large_to_be_copied_is_named_as_not_saved(recorder: Recorder) -> None:
     call = CallJournal(recorder.writer, recorder.stash, 1, max_copy_bytes=1000)
     assert watched("echo x > a; echo x > b", recorder.work, call, recorder.stash) == 0

@@ -269,7 +269,11 @@ class EffectWatcher:
         if path is None or lstat(path) is not None:
             return None
         link_to, paths = (os.lstat(source).st_ino, (source, path)) if source else (0, (path,))
-        return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
+
+        def create(call: CallJournal) -> None:
+            call.create(path, is_folder=is_folder, link_to=link_to and (0 if call.is_new(source) else link_to))
+
+        return self._change(pid, create, *paths)
 
     def _linked(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int = 0) -> Answer:
         raw = self._names.memory.name(pid, name)
