@@ -1,6 +1,5 @@
 """Bring back what an undo took back.
 
-\b
 Examples:
   handrail redo 17
 
@@ -11,15 +10,14 @@ from pathlib import PurePath
 from typing import Annotated
 
 from ...types import JsonDict
-from .. import options
-from ..options import argument
+from ..options import DryRun, Json, argument
 from ..runtime import open_runtime
 from .effects import Force, leave
 
 Number = Annotated[int, argument("CALL", "The call that was undone.", min=1)]
 
 
-def redo(number: Number, dry_run: options.DryRun = False, force: Force = False, as_json: options.Json = False) -> None:
+def redo(number: Number, dry_run: DryRun = False, force: Force = False, as_json: Json = False) -> None:
     calls = open_runtime().effects
     is_whole = calls.records.get(number).undone_by
     answer = calls.redo(number, dry_run=dry_run, force=force)
