@@ -17,7 +17,9 @@ from handrail.approval import Answer, ApprovalRequest, Decision
 from handrail.effects import trial
 from handrail.protocols import ActionKind
 from handrail.settings.sections import ApprovalsConfig, EffectsConfig, TerminalConfig
+from handrail.settings.services import NetworkConfig
 from tests.environments.shell_host.watched_commands import snapshot
+from tests.support import wait_until
 
 Run = Callable[[str], dict[str, object]]
 
@@ -35,6 +37,7 @@ class Approver:
         self.seen: list[bool] = []
         self.looks_at: Path | None = None
         self.meanwhile: Callable[[], object] = lambda: None
+        self.while_it_connects: Callable[[], object] = lambda: None
         self.pick = ""  # the lines that are kept, if not all
 
     def decide(self, request: ApprovalRequest) -> Answer:
@@ -43,6 +46,7 @@ class Approver:
             return Answer(Decision.TRY)
         if "connect" in request.reason:
             self.connections.append(request.text)
+            self.while_it_connects()
             return Answer(self.connect)
         self.effects.append(request)
         if self.looks_at is not None:
@@ -64,9 +68,10 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def opened(work: Path, home: Path, approver: Approver, effects: EffectsConfig) -> Handrail:
+def opened(work: Path, home: Path, approver: Approver, effects: EffectsConfig, **more: Any) -> Handrail:
     terminal, approvals = TerminalConfig(cwd=str(work)), ApprovalsConfig(mode="manual")
-    return Handrail(Config(terminal=terminal, approvals=approvals, effects=effects), home=home, approver=approver)
+    config = Config(terminal=terminal, approvals=approvals, effects=effects, **more)
+    return Handrail(config, home=home, approver=approver)
 
 
 @pytest.fixture
@@ -146,6 +151,41 @@ def test_connections_wait_and_the_program_goes_on_without_them_after_a_no(
         with server.accept()[0] as connection:
             assert connection.recv(10) == b"x\n"
     assert f"! contacted 127.0.0.1:{port}, which cannot be taken back" in approver.effects[-1].text
+
+
+_SWAP = """
+import ctypes, os, socket, struct, threading, time
+def address(port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton("127.0.0.1") + bytes(8)
+room = ctypes.create_string_buffer(address(PORT), 16)
+def swap():
+    while not os.path.exists("asked"): time.sleep(0.01)
+    ctypes.memmove(room, address(OTHER), 16)
+    open("swapped", "w").close()
+threading.Thread(target=swap).start()
+s = socket.socket()
+print(ctypes.CDLL(None).connect(s.fileno(), room, 16), s.getpeername()[1])
+"""
+
+
+def test_a_connection_goes_where_it_was_said_to_go_though_no_other_call_has_to_wait(
+    work: Path, tmp_path: Path, approver: Approver
+) -> None:
+    def swap() -> None:
+        (work / "asked").touch()
+        wait_until((work / "swapped").exists)
+
+    approver.connect, approver.while_it_connects = Decision.ONCE, swap
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("127.0.0.1", 0)) as other,
+        opened(work, tmp_path / "home", approver, EffectsConfig(), network=NetworkConfig(contain="off")) as app,
+    ):
+        port = server.getsockname()[1]
+        code = _SWAP.replace("PORT", str(port)).replace("OTHER", str(other.getsockname()[1]))
+        (work / "swap.py").write_text(code)
+        result = app.handle_function_call("terminal", {"command": "rm -rf old; python3 swap.py"})
+    assert (approver.connections, json.loads(result)["output"]) == ([f"127.0.0.1:{port}"], f"0 {port}\n")
 
 
 def test_services_on_this_machine_wait_as_well(run: Run, work: Path, approver: Approver) -> None:

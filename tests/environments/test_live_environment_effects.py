@@ -384,3 +384,35 @@ def test_a_journal_names_the_process_that_ends_all_who_change_something(tmp_path
         _, maker = mark.read_text().split()
         assert proc.command_line(int(maker.partition(".")[0])) == "handrail-shell"
         assert log.is_any_alive(mark.read_bytes())
+
+
+# io_uring, a handle in place of a name, the table of x32, and a system call that is newer than the filter
+_UNSEEN = """import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+for call in ((425, 1, 0), (426, 0, 0, 0, 0, 0), ({handle}, -100, 0, 0), (0x40000000 | 83, b"new", 0o755), (469, -100, b"a", 0)):
+    print(libc.syscall(*call), errno.errorcode[ctypes.get_errno()])
+"""
+_OTHER = """import ctypes, errno, os
+libc, pid, room = ctypes.CDLL(None, use_errno=True), int(open("pid").read()), ctypes.create_string_buffer(64)
+def memory(): return os.open(f"/proc/{pid}/mem", os.O_RDWR)
+def attach(): return libc.ptrace(16, pid, 0, 0)
+def seize(): return libc.ptrace(0x4206, pid, 0, 0)
+def write(): return libc.process_vm_writev(pid, room, 1, room, 1, 0)
+def descriptor(): return libc.syscall(438, os.pidfd_open(pid), 0, 0)
+for way in (memory, attach, seize, write, descriptor):
+    try: print(way() >= 0 or errno.errorcode[ctypes.get_errno()])
+    except OSError as error: print(errno.errorcode[error.errno])
+"""
+
+
+def test_system_calls_that_change_files_unseen_do_not_exist(work: Path, call: Call) -> None:
+    handle = {"x86_64": 304, "aarch64": 265}[os.uname().machine]
+    (work / "unseen.py").write_text(_UNSEEN.format(handle=handle))
+    assert text(call(1, f"{sys.executable} -S unseen.py")).split() == ["-1", "ENOSYS"] * 5
+    assert not (work / "new").exists()
+
+
+def test_a_command_cannot_act_through_a_process_of_an_earlier_call(work: Path, call: Call) -> None:
+    (work / "other.py").write_text(_OTHER)
+    call(1, "sleep 100 & echo $! > pid")
+    assert text(call(2, f"{sys.executable} -S other.py; kill $(cat pid)")).split() == ["EPERM"] * 5

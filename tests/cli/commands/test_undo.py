@@ -51,6 +51,20 @@ def test_a_redo_brings_back_a_call_that_was_undone_in_parts(cli: Cli) -> None:
     assert cli("redo", "1").code == 1, "all of it is back"
 
 
+def test_a_redo_tells_what_is_back_as_effects_tells_it(cli: Cli) -> None:
+    work = cli.cwd
+    call(cli, "mkdir -p old/in; touch a old/x old/in/y; echo x > c")
+    call(cli, "mkdir -p new/in; touch new/in/{1..3}; rm old/x old/in/y; rmdir old/in; mv a b; echo y > c")
+    told = [line for line in cli("effects", "2").out.splitlines() if line.startswith("  ")]
+    assert cli("undo", "2").code == 0
+    for words in (("redo", "2", "--dry-run"), ("redo", "2")):
+        first, *back = cli(*words).out.splitlines()
+        assert first.endswith(": 3 deleted again, 1 changed again, 1 created again, 1 moved again")
+        assert [line[:4] + line[4:].split()[0].rstrip("/") for line in told] == back
+    assert cli("undo", "2", "--only", "new/in").code == 0
+    assert cli("redo", "2").out.splitlines()[1:] == [f"  + {work}/new/in"]
+
+
 def test_calls_of_other_folders_are_not_the_last_of_this_one(cli: Cli) -> None:
     call(cli, "touch here")
     other = cli.cwd.parent / "other"

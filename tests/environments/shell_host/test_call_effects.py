@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.environments.shell_host import call_effects, journal_log, journal_undo, proc
+from handrail.environments.shell_host.journal import CallJournal
 from handrail.environments.shell_host.journal_expiry import Clock
 from handrail.environments.shell_host.journal_undo import recover
 
@@ -61,6 +62,13 @@ def test_each_path_is_told_by_what_became_of_it(recorder: Recorder) -> None:
     assert told["can_undo"]
     assert not told["undone"]
     assert told["ended"] > 0
+
+
+def test_what_could_not_be_removed_or_moved_is_not_told_as_changed(recorder: Recorder) -> None:
+    failed = recorder.run("rmdir dir dir/x; mv a dir/x/new; unlink dir; true")
+    assert not any(call_effects.describe(recorder.folder, failed)["counts"].values())
+    call = recorder.run("rmdir dir; chmod 700 dir; mv a b/new; echo more >> a; rm -f b; echo again > b; true")
+    assert names(recorder, call_effects.describe(recorder.folder, call)["changed"]) == ["a", "b", "dir"]
 
 
 def test_a_file_that_another_was_moved_over_is_told_with_what_is_lost_of_it(recorder: Recorder) -> None:
@@ -201,6 +209,27 @@ def test_a_part_of_a_call_is_taken_back_alone_and_a_dry_run_changes_nothing(reco
     assert undo(recorder, call, only=str(recorder.work / "dir/y"))["status"] == "refused"
     assert undo(recorder, call)["status"] == "undone"
     assert (recorder.work / "a").read_text() == "1 one\n"
+
+
+def test_a_further_name_of_what_the_call_has_made_is_part_of_the_new_folder(recorder: Recorder) -> None:
+    before = snapshot(recorder.work)
+    call = recorder.run(
+        "mkdir new; echo x > new/t; ln new/t new/u; rm new/t; touch new/u; ln a new/a; echo more >> new/a"
+    )
+    told = call_effects.describe(recorder.folder, call)
+    assert (names(recorder, told["changed"]), names(recorder, told["created"])) == (["new/a"], ["new"])
+    assert recorder.undo(call).failed == []
+    assert snapshot(recorder.work) == before
+
+
+def test_what_is_too_large_to_be_copied_is_named_as_not_saved(recorder: Recorder) -> None:
+    call = CallJournal(recorder.writer, recorder.stash, 1, max_copy_bytes=1000)
+    assert watched("echo x > a; echo x > b", recorder.work, call, recorder.stash) == 0
+    call.end()
+    told = call_effects.describe(recorder.folder, 1)
+    assert [(one["path"], "copies are limited to 1,000" in one["reason"]) for one in told["unsaved"]] == [
+        (str(recorder.work / "b"), True)
+    ]
 
 
 def test_a_damaged_journal_is_said_to_be_damaged(recorder: Recorder) -> None:

@@ -43,10 +43,12 @@ def test_a_process_that_is_gone_belongs_to_no_call_that_has_left_something() -> 
 )
 @pytest.mark.parametrize("call", ["connect", "sendto", "sendmsg", "sendmmsg"])
 def test_a_connection_that_cannot_be_looked_at_is_refused_where_connections_wait(problem: Exception, call: str) -> None:
-    for holds_network, expected in ((True, errno.EACCES), (False, None)):
+    for holds_network, is_tried in ((True, False), (False, True), (False, False)):
+        call_of = mock.Mock(return_value=mock.Mock(is_tried=is_tried))
         with open(os.devnull) as listener:
-            watcher = EffectWatcher(listener.fileno(), mock.Mock(), lambda _: False, holds_network=holds_network)
+            watcher = EffectWatcher(listener.fileno(), call_of, lambda _: False, holds_network=holds_network)
         number = numbers()[call]
         watcher._handlers[number] = mock.Mock(side_effect=problem), list
 
+        expected = errno.EACCES if holds_network or is_tried else None
         assert watcher._error_of(os.getpid(), number, []) == expected

@@ -182,6 +182,36 @@ def test_a_folder_that_a_later_call_had_opened_is_no_conflict_when_that_was_undo
     _as_ordinary_user(check)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files that a user may not change")
+@pytest.mark.parametrize("command", ["chmod 600 {0}", "rm {0}", "touch -d @5 {0}", "chmod -R 700 {1}", "rm -rf {1}"])
+def test_a_change_of_a_file_of_another_user_that_had_failed_is_undone_without_a_word(
+    command: str,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = Path(folder, "theirs")
+        theirs.mkdir()
+        (theirs / "file").write_text("theirs")
+        for path in (folder, theirs):
+            os.chmod(path, 0o755)
+
+        def check(recorder: Recorder) -> None:
+            before = snapshot(recorder.work), snapshot(theirs)
+            call = recorder.run("echo x > a; " + command.format(theirs / "file", theirs) + "; true")
+            assert recorder.undo(call).failed == []
+            assert (snapshot(recorder.work), snapshot(theirs)) == before
+
+        _as_ordinary_user(check)
+
+
+def test_what_a_process_does_that_hides_its_memory_is_said_to_be_unseen() -> None:
+    def check(recorder: Recorder) -> None:
+        hide = "import ctypes; ctypes.CDLL(None).prctl(4, 0); open('a', 'w')"
+        (unsaved,) = call_effects.describe(recorder.folder, recorder.run(f'python3 -Sc "{hide}"'))["unsaved"]
+        assert "hides its memory" in unsaved["reason"]
+
+    _as_ordinary_user(check)
+
+
 def _as_ordinary_user(check: Callable[[Recorder], None]) -> None:
     """In a process of its own, and a folder that other users can reach."""
     with tempfile.TemporaryDirectory() as folder:

@@ -105,8 +105,10 @@ def _path_text(kind: str, one: JsonDict) -> str:
     return path if one.get("kind") == "folder" else f"{path}  {one['size']:,} bytes{unsaved}"
 
 
-def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool) -> NoReturn:
-    """Say what undos did, and end the command."""
+def leave(
+    answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool, redone: JsonDict | None = None
+) -> NoReturn:
+    """Say what undos did, and end the command. `redone` is what the call has made that is back."""
     if as_json:
         emit_json(list(answers))
     for answer in () if as_json else answers:
@@ -116,21 +118,22 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
         elif status == "conflict":
             _show_conflict(answer, calls)
         else:
-            _show_done(answer, verb if status == "undone" else f"would be {verb}")
+            _show_done(answer, verb if status == "undone" else f"would be {verb}", redone)
     is_done = all(one["status"] in DONE and not one["failed"] for one in answers)
     raise Exit(ExitCode.OK if is_done else ExitCode.FAILED)
 
 
-def _show_done(answer: JsonDict, verb: str) -> None:
-    done = ("restored", "reverted", "removed", "moved back")
-    if verb.endswith("redone"):  # what the undo took back is the other way round
-        done = ("created again", "changed again", "deleted again", "moved again")
-    words = dict(zip(_WORDS, done, strict=True))
-    parts = [f"{len(answer[kind]):,} {word}" for kind, word in words.items() if answer[kind]]
+def _show_done(answer: JsonDict, verb: str, redone: JsonDict | None) -> None:
+    words = dict(zip(_WORDS, ("restored", "reverted", "removed", "moved back"), strict=True))
+    if redone is not None:
+        words = {kind: f"{word} again" for kind, word in _WORDS.items()}
+    paths = answer if redone is None else redone
+    counts = paths.get("counts") or {kind: len(paths[kind]) for kind in words}
+    parts = [f"{counts[kind]:,} {word}" for kind, word in words.items() if counts[kind]]
     own = f" (call {answer['number']})" if answer.get("number") else ""
     emit(f"call {answer['call']} {verb}{own}: {', '.join(parts) or 'nothing was different'}")
-    for kind, sign in zip(words, "+~-<", strict=True):
-        for one in answer[kind][:_MAX_LISTED]:
+    for kind, sign in zip(words, "+~-<" if redone is None else "-~+>", strict=True):
+        for one in paths[kind][:_MAX_LISTED]:
             emit(f"  {sign} {visible(one['path'])}")
     for path, beside in answer.get("kept_beside", {}).items():
         emit(f"  what was at {visible(path)} is now {visible(os.path.basename(beside))}")

@@ -24,6 +24,7 @@ MAX_PATHS, MAX_DIFFS = 1_000, 50
 MAX_DIFF_BYTES, MAX_DIFF_LINES = 256 << 10, 200
 _NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)
 _MOVES = (log.RENAME, log.EXCHANGE)
+_REMOVALS = (log.STASHED, log.FOLDER, log.RENAME, log.TIMES)
 _KEPT = (log.CONTENT, log.STASHED, log.RENAME)
 
 
@@ -166,6 +167,8 @@ def _paths(journal: Journal, call: int, entries: list[Entry], sizes: Sizes, *, d
         if to:
             found["moved"].append({**one, "to": to})
         elif before.exists and after.exists:
+            if after.inode == before.inode and path not in history.changed:
+                continue  # it could not be removed or moved
             modes = {"mode": stat.S_IMODE(before.mode), "mode_now": stat.S_IMODE(after.mode)}
             found["changed"].append({**one, "size_now": after.size, **modes})
         elif before.exists:
@@ -217,6 +220,7 @@ class State(NamedTuple):
     exists: bool
     size: int = 0
     mode: int = 0
+    inode: int = 0
 
 
 class PathHistory:
@@ -230,6 +234,9 @@ class PathHistory:
         first = _first(entries, self._tree)
         self._first = {path: entry for path, entry in first.items() if not self._is_stashed(path)}
         self._moved = {path: now for path, now in _moved(entries).items() if not self._is_stashed(now)}
+        # What was not only to be removed or moved.
+        self.changed = {entry.path for entry in entries if entry.kind not in _REMOVALS}
+        self.changed.update(entry.second for entry in entries if entry.kind in _MOVES)
         self.unsaved = {entry.path for entry in entries if entry.kind == log.UNSAVED}
         self.before = {path: _state_before(path, entry) for path, entry in self._first.items()}
         self._later: dict[str, list[tuple[int, Entry]]] = {}  # by path, what later calls met there first
@@ -282,7 +289,7 @@ class PathHistory:
         except PermissionError:  # a folder above is closed to this user
             before = self.before.get(path)
             return before if before is not None and before.exists else State(True)
-        return State(True, found.st_size, found.st_mode) if found is not None else State(False)
+        return State(True, found.st_size, found.st_mode, found.st_ino) if found is not None else State(False)
 
     def moved_to(self, path: str) -> str:
         """Where the call has brought what was there, or nothing: it is still there, or gone."""
@@ -350,4 +357,4 @@ def _moved(entries: list[Entry]) -> dict[str, str]:
 
 def _state_before(path: str, entry: Entry) -> State:
     is_absent = entry.kind == log.ABSENT or (entry.kind == log.RENAME and path == entry.second)
-    return State(False) if is_absent else State(True, entry.meta.size, entry.meta.mode)
+    return State(False) if is_absent else State(True, entry.meta.size, entry.meta.mode, entry.meta.inode)

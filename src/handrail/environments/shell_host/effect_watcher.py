@@ -70,10 +70,9 @@ class EffectWatcher:
         self._allowed: frozenset[str] | None = None  # what was answered with yes, while that is performed
         self._current: tuple[int, list[int]] = (0, [])
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
-        self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
+        self._connects, self._holds_network = HeldConnects(self._names.memory, call_of), holds_network
         # What is no connection, or could not be looked at, must not become one.
-        waiting = [number for number, name in self._called.items() if holds_network and name in CALLS]
-        self._unclear = dict.fromkeys(waiting, errno.EACCES)
+        self._connecting = {number for number, name in self._called.items() if name in CALLS}
         self._takeover: Takeover | None = None
         self.on_over: Callable[[int], None] = lambda _: None  # gets the process that says that its command is over
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
@@ -121,7 +120,7 @@ class EffectWatcher:
             return handler(pid, *pick(arguments))
         except Unreadable:
             self._call_of(pid).unseen("", f"a process hides its memory (system call {number})")
-            return self._unclear.get(number)
+            return self._unclear(pid, number)
         except Elsewhere as elsewhere:
             # Our own mounts of this kind are empty, and gone with the shell.
             if not elsewhere.path.startswith(self._private):
@@ -130,7 +129,7 @@ class EffectWatcher:
         except (OSError, KeyError, ValueError) as error:
             is_ours = isinstance(error, OSError) and error.errno in EXHAUSTED
             # A bad name or descriptor: the system call fails by itself.
-            return errno.EIO if is_ours else self._unclear.get(number)
+            return errno.EIO if is_ours else self._unclear(pid, number)
 
     def _change(
         self,
@@ -261,7 +260,11 @@ class EffectWatcher:
         if path is None or lstat(path) is not None:
             return None
         link_to, paths = (os.lstat(source).st_ino, (source, path)) if source else (0, (path,))
-        return self._change(pid, lambda call: call.create(path, is_folder=is_folder, link_to=link_to), *paths)
+
+        def create(call: CallJournal) -> None:
+            call.create(path, is_folder=is_folder, link_to=link_to and (0 if call.is_new(source) else link_to))
+
+        return self._change(pid, create, *paths)
 
     def _linked(self, pid: int, folder: int, name: int, to_folder: int, to: int, flags: int = 0) -> Answer:
         raw = self._names.memory.name(pid, name)
@@ -322,21 +325,28 @@ class EffectWatcher:
         path = self._names.path(pid, folder, name) if name else self._names.of_descriptor(pid, folder)
         return self._marked(pid, path, follow=not flags & _AT_SYMLINK_NOFOLLOW, fd=None if name else folder)
 
+    def _holds(self, pid: int) -> bool:
+        """Whether its connections wait for an answer."""
+        return self._holds_network or self._call_of(pid).is_tried
+
+    def _unclear(self, pid: int, number: int) -> Answer:
+        return errno.EACCES if number in self._connecting and self._holds(pid) else None
+
     def _contacted(self, pid: int, fd: int, address: int, size: int) -> None:
         with contextlib.suppress(OSError):  # it fails by itself, or is refused
             raw = self._names.memory.read(pid, address, min(size, _MAX_ADDRESS))
-            contact(pid, fd, raw, self._call_of, self._private, is_held=self._connects is not None)
+            contact(pid, fd, raw, self._call_of, self._private, is_held=self._holds(pid))
 
     def _connected(self, pid: int, fd: int, address: int, size: int) -> int | None:
         self._contacted(pid, fd, address, size)
-        return self._connects.connect(pid, fd, address, size) if self._connects is not None else None
+        return self._connects.connect(pid, fd, address, size) if self._holds(pid) else None
 
     def _sent_to(self, pid: int, *arguments: int) -> int | None:
         self._contacted(pid, -1, arguments[4], arguments[5])
-        return self._connects.send_to(pid, *arguments) if self._connects is not None else None
+        return self._connects.send_to(pid, *arguments) if self._holds(pid) else None
 
     def _sent(self, pid: int, fd: int, first: int, flags: int, count: int | None = None) -> int | None:
-        return self._connects.send_messages(pid, fd, first, flags, count) if self._connects is not None else None
+        return self._connects.send_messages(pid, fd, first, flags, count) if self._holds(pid) else None
 
     def _other_process(self, pid: int, other: int) -> Answer:
         """A process may act on another one of its own call: a debugger. On others it would act in their name."""

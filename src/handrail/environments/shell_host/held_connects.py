@@ -332,18 +332,15 @@ def _name_in(query: bytes) -> str:
 def contact(
     pid: int, fd: int, raw: bytes, call_of: Callable[[int], CallJournal], covered: tuple[str, ...], *, is_held: bool
 ) -> None:
-    """Write down which host a process contacts, unless that `is_held` and may be refused. While its call is tried that waits, as
-    do services of this machine: what one does is none of the call's own changes. `covered` are places of sockets that commands
-    cannot reach: after a yes the process's socket `fd` is connected to what really is there."""
+    """Write down which host a process contacts, unless that `is_held` and may be refused. While its call is tried, services of
+    this machine wait too: what one does is none of the call's own changes. `covered` are places of sockets that commands cannot
+    reach: after a yes the process's socket `fd` is connected to what really is there."""
     if len(raw) < 2:
         return
     family, target = struct.unpack_from("H", raw)[0], _host_in(raw)
     if target is not None:
-        name, call = str(target), call_of(pid)
-        if call.is_tried and not is_held:
-            raise Hold(HeldCall("connect", "connect", name), lambda: call.host(name), errno.EACCES)
         if not is_held:
-            call.host(name)
+            call_of(pid).host(str(target))
     elif family == socket.AF_UNIX and (masked := masked_socket(pid, raw, covered)):
         if masked.startswith(_NAME_SERVICES):
             return  # not there: every lookup tries them first, and is asked about when it goes another way
