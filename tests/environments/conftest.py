@@ -33,6 +33,14 @@ from ..support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
 
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test with rows of its own tries each in one kind of shell: all meet the same code. What has no rows meets every kind."""
+    case = getattr(item, "callspec", None)
+    if case is not None and "shell" in case.indices and len(case.indices) > 1:
+        item.add_marker(pytest.mark.by_turns("shell"))
+
+
 # The processes that keep the fork server warm. Their shells have the same small numbers in their namespaces as those of a test.
 _warm: set[int] = set()
 
