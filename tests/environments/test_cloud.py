@@ -26,7 +26,7 @@ from .cloud_support import Place, run
 from .conftest import PATIENCE_SECONDS, text
 
 KINDS = {"modal": ModalEnvironment, "daytona": DaytonaEnvironment}
-# What both clouds share is most of it. What is about one of them, or about what both SDKs do in their own way, is tried with both.
+# Most of it is what both clouds share. What both SDKs do in their own way is tried with both.
 pytestmark = pytest.mark.by_turns("place")
 with_both = pytest.mark.by_turns()
 
