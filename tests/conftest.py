@@ -50,7 +50,6 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Folders with tests that last: they wait for what others have written, such as browsers, clusters, engines and frameworks.
 _LASTING = ("adapters", "batch", "contract", "docs", "e2e", "effects", "mcp_client", "serve", "services")
-_WITH_REAL_SHELL_HOSTS = "environments/"  # whose tests are about them
 # `make soak` asks for whole products of cases, `make test` for enough of each to meet every value of every factor.
 EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 _FAILED = pytest.StashKey[bool]()
@@ -199,8 +198,7 @@ def _shell_hosts_are_forked() -> Iterator[None]:
     original = link.start_process
 
     def start_process(role: str, client: socket.socket, arguments: dict[str, Any]) -> Any:
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("tests/")[2]
-        start = original if test.startswith(_WITH_REAL_SHELL_HOSTS) else shell_hosts.start_process
+        start = original if shell_hosts.are_real() else shell_hosts.start_process
         return start(role, client, arguments)
 
     link.start_process = start_process
