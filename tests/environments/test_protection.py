@@ -174,7 +174,7 @@ def _spelled(command: str, own: Path) -> str:
 @pytest.mark.parametrize("which", ["configuration", "plugins", "cache", "state", "program"])
 def test_no_command_writes_to_our_own_files(home: Home, which: str) -> None:
     before = {name: _fingerprint(place) for name, place in home.own.items()}
-    every = min(2, _OTHERS) if which in _WHOLE else _OTHERS
+    every = min(len(_users()), _OTHERS) if which in _WHOLE else _OTHERS
     first = list(home.own).index(which) + (home.python == [sys.executable])
     home.run(*(_spelled(command, home.own[which]) for command in _WRITES[first % every :: every]))
     after = {name: _fingerprint(place) for name, place in home.own.items()}
