@@ -39,7 +39,8 @@ soak: ## undo 20,000 random calls, kill what runs them 2,000 times, and workers 
 	@ELSEWHERE_SEEDS=300 $(BIN)/python -m pytest -q tests/environments/backends/test_docker.py \
 		tests/environments/backends/test_ssh.py -k can_be_undone
 	@HANDRAIL_RACES=25000 $(BIN)/python -m pytest -q tests/environments/test_profiles.py -k swapped
-	@OWN_FILES_EVERY=1 $(BIN)/python -m pytest -q tests/environments/test_protection.py
+	@EVERY_CASE=1 OWN_FILES_EVERY=1 $(BIN)/python -m pytest -q tests/environments tests/contract
+	@OPENAPI_EXAMPLES=100 $(BIN)/python -m pytest -q tests/serve/test_http_openapi.py
 	@HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -m hypothesis
 
 console: ## build the web console into the package

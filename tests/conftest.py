@@ -50,14 +50,16 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Folders with tests that last: they wait for what others have written, such as browsers, clusters, engines and frameworks.
 _LASTING = ("adapters", "batch", "contract", "docs", "e2e", "effects", "mcp_client", "serve", "services")
-_WITH_REAL_SHELL_HOSTS = "environments/"  # whose tests are about them
+# `make soak` asks for whole products of cases, `make test` for enough of each to meet every value of every factor.
+EVERY_CASE = bool(os.environ.get("EVERY_CASE"))
 _FAILED = pytest.StashKey[bool]()
 _numbers = itertools.count()  # of the folders of tests
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """In the background of a shell Ctrl-C is ignored, by us and by all that the tests start. Some of it is about Ctrl-C."""
+    config.addinivalue_line("markers", "by_turns(fixture, *groups): each case takes one value of the fixture in turn")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _find_python_at_once()
@@ -98,10 +100,50 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def _is_selection(config: pytest.Config) -> bool:
+    """Whether somebody says which tests are meant, by name or as those that failed."""
+    return bool(config.option.keyword or config.getoption("lf", False) or any("::" in given for given in config.args))
+
+
+def _take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of tests that are marked `by_turns("fixture", (value, value), ...)`, keep each row of their other parameters once per
+    group: with the first value of a group, the next row with the next one, and so on through the module. Without groups all
+    values are one; a value that is in none is kept. `by_turns()` takes a test out of what its module is marked with."""
+    found: dict[pytest.Item, tuple[Any, Any]] = {}
+    values: dict[Any, list[Any]] = {}
+    rows: dict[pytest.Item, Any] = {}
+    for item in items:
+        marker, case = item.get_closest_marker("by_turns"), getattr(item, "callspec", None)
+        if marker is None or case is None or not marker.args or marker.args[0] not in case.params:
+            continue
+        fixture, *groups = marker.args
+        value = case.params[fixture]
+        group = next((group for group in groups if value in group), None)
+        if groups and group is None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        rows[item] = (function, tuple(sorted((name, at) for name, at in case.indices.items() if name != fixture)))
+        found[item] = (function, group), value
+        among = values.setdefault((function, group), [])
+        if value not in among:
+            among.append(value)
+    turns: dict[Path, dict[Any, int]] = {}
+    dropped = set()
+    for item, (place, value) in found.items():
+        turn = turns.setdefault(item.path, {}).setdefault(rows[item], len(turns[item.path]))
+        if values[place][turn % len(values[place])] != value:
+            dropped.add(item)
+    if dropped:
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each worker gets an equal part of the list, and whoever is done takes from the end of another's. So each part begins with
     its share of the tests that last: none of them is begun when the others have nothing left to do."""
+    if not EVERY_CASE and not _is_selection(config):
+        _take_turns(config, items)
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     folder = Path(__file__).parent
     lasting: list[list[pytest.Item]] = []
@@ -156,8 +198,7 @@ def _shell_hosts_are_forked() -> Iterator[None]:
     original = link.start_process
 
     def start_process(role: str, client: socket.socket, arguments: dict[str, Any]) -> Any:
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("tests/")[2]
-        start = original if test.startswith(_WITH_REAL_SHELL_HOSTS) else shell_hosts.start_process
+        start = original if shell_hosts.are_real() else shell_hosts.start_process
         return start(role, client, arguments)
 
     link.start_process = start_process

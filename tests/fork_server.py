@@ -40,10 +40,12 @@ Stream = int | IO[Any] | None
 
 
 class Host(NamedTuple):
-    """A Python to fork from, and what it imports beforehand: all of the package if nothing is named."""
+    """A Python to fork from, and what it imports beforehand: all of the package if nothing is named. `source` is where that
+    lies if it is not installed."""
 
     python: str = sys.executable
     modules: tuple[str, ...] = ()
+    source: str = str(ROOT / "src")
 
 
 class Process:
@@ -214,14 +216,14 @@ def run(
     return subprocess.CompletedProcess(process.args, process.returncode, out.decode(), err.decode())
 
 
-def command(*arguments: str) -> list[str]:
+def command(*arguments: str, host: Host = Host()) -> list[str]:  # noqa: B008  it cannot change
     """What somebody else is to start for `python` with these arguments."""
-    return [sys.executable, "-I", "-S", str(ROOT / "tests" / "forked.py"), _server(Host()).name, *arguments]
+    return [sys.executable, "-I", "-S", str(ROOT / "tests" / "forked.py"), _server(host).name, *arguments]
 
 
-def program(file: Path, *arguments: str) -> Path:
+def program(file: Path, *arguments: str, host: Host = Host()) -> Path:  # noqa: B008  it cannot change
     """`file` becomes a program that is `python` with these arguments, and its own."""
-    file.write_text(f'#!/bin/sh\nexec {shlex.join(command(*arguments))} "$@"\n')
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(command(*arguments, host=host))} "$@"\n')
     file.chmod(0o755)
     return file
 
@@ -277,7 +279,7 @@ class _Server:
             [host.python, "-m", "tests.fork_server", str(entrance.fileno()), *host.modules],
             check=True,
             cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": str(ROOT / "src")},
+            env={"PATH": os.environ["PATH"], "LANG": _LANGUAGE, "PYTHONPATH": host.source},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[entrance.fileno()],

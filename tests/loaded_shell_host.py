@@ -12,6 +12,7 @@ from .fork_server import ROOT
 
 _PACKAGE = "handrail_shell_host"
 _MAINS = {"fork_server": "main", "sandbox_server": "sandbox_server"}
+_READY = b"\0handrail\0loaded  "  # as transport/bundle.py reads it
 
 
 def main() -> None:
@@ -24,8 +25,26 @@ def main() -> None:
     module.main({**arguments, "socket": client})
 
 
+def remote() -> None:
+    """The client is at the other ends of stdin and stdout, and sends the arguments with what is to be loaded: nothing."""
+    os.write(1, _READY)
+    bundle = json.loads(_take(int(_take(9))))
+    assert not bundle["modules"]
+    sys.modules[f"{_PACKAGE}.main"].main(bundle["arguments"])
+
+
+def _take(count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        piece = os.read(0, count - len(data))
+        if not piece:
+            sys.exit("the client has left")
+        data += piece
+    return data
+
+
 # As transport/bundle.py makes it.
 package = sys.modules[_PACKAGE] = ModuleType(_PACKAGE)
 package.__path__ = [str(ROOT / "src" / "handrail" / "environments" / "shell_host")]
-for name in _MAINS.values():
+for name in (*_MAINS.values(), "frame_relay"):
     importlib.import_module(f"{_PACKAGE}.{name}")

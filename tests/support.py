@@ -107,8 +107,9 @@ def wait_until(
             return
         if (now := time.monotonic()) > end:
             raise AssertionError(otherwise() if otherwise else "the condition never came true")
-        # What takes long to ask, such as a container engine, or long to come is asked less often: others need the machine.
-        tick.wait(min(max(0.002, 6 * (now - asked), (now - start) / 40), 0.25))
+        # What takes long to ask, such as a container engine, or long to come is asked less often: others need the machine. On a
+        # busy one a wait is long, and to ask all the while would make it busier.
+        tick.wait(min(max(0.002, 3 * (now - asked), (now - start) / 8), 1.0))
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:

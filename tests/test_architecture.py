@@ -42,7 +42,15 @@ MAX_FILES_OF_A_CALL = 90
 MAX_MODULES_OF_A_START = 245
 # Folders of tests that are about the whole, and tests about the repository itself.
 WHOLE = {"contract", "docs", "e2e", "fuzz", "services"}
-ABOUT_THE_REPOSITORY = {"architecture", "documented_names", "fork_server", "package", "recipes", "setup_scripts"}
+ABOUT_THE_REPOSITORY = {
+    "architecture",
+    "by_turns",
+    "documented_names",
+    "fork_server",
+    "package",
+    "recipes",
+    "setup_scripts",
+}
 # Names that say when something happens instead of what it is, and a second word for MAX_ and POLL_.
 MADE_BY_RECIPES = r"dice|nice|deployment|audit|hello|notebook|parrot|^tool.py$|_\*"
 OLD_WORDS = re.compile(r"\b_?(?:MOST|LONGEST|LARGEST)_\w+|\b_?LOOK_SECONDS\b")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .. import fork_server
+from ..fork_server import Host
 from .page_blocks import ROOT, programs
 
 PRINTS = {
@@ -48,8 +50,25 @@ def _commands() -> list[tuple[str, str]]:
 
 def _environment(home: Path, installed: Path) -> dict[str, str]:
     path = f"{installed}{os.pathsep}{os.environ['PATH']}"
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**ours, "HANDRAIL_HOME": str(home), "PATH": path, "EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1"}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_"))}
+    more = {"EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1", "LANG": "C.UTF-8"}
+    return {**ours, **more, "HANDRAIL_HOME": str(home), "PATH": path}
+
+
+def _loaded(installed: Path) -> Host:
+    """The Python of the installation, after it has imported what is installed."""
+    return Host(str(installed / "python"), source="")
+
+
+@pytest.fixture(scope="session")
+def forked(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose `handrail` is that of the installation, but for the import: most of the time of a command that is shown."""
+    code, env = "import handrail; print(handrail.__file__, end='')", _environment(installed, installed)
+    imported = fork_server.run("-c", code, cwd=installed, env=env, host=_loaded(installed))
+    assert Path(imported.stdout).is_relative_to(installed.parent), "not what is installed"
+    folder = tmp_path_factory.mktemp("forked")
+    fork_server.program(folder / "handrail", "-m", "handrail", host=_loaded(installed))
+    return folder
 
 
 @pytest.mark.parametrize(("name", "code"), [pytest.param(*program, id=program[0]) for program in programs()])
@@ -58,13 +77,8 @@ def test_a_program_of_a_page_runs_and_shows_what_it_promises(
 ) -> None:
     (folder := tmp_path / "work").mkdir()
     (program := tmp_path / name).write_text(code)
-    run = subprocess.run(
-        [installed / "python", program],
-        cwd=folder,
-        env={**_environment(tmp_path / "home", installed), "LANG": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-    )
+    env = _environment(tmp_path / "home", installed)
+    run = fork_server.run(str(program), cwd=folder, env=env, host=_loaded(installed))
     assert run.returncode == 0, run.stderr
     assert PRINTS[name] in run.stdout
 
@@ -75,14 +89,12 @@ def test_no_page_includes_a_file_that_a_reader_on_the_web_would_not_see() -> Non
 
 
 @pytest.mark.parametrize(("page", "command"), _commands())
-def test_a_command_of_the_documentation_works_as_typed(
-    page: str, command: str, tmp_path: Path, installed: Path
-) -> None:
+def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, tmp_path: Path, forked: Path) -> None:
     command = command.replace(".venv/bin/handrail", "handrail")
     run = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,
-        env=_environment(tmp_path, installed),
+        env=_environment(tmp_path, forked),
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

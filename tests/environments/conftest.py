@@ -28,10 +28,18 @@ from handrail.environments.transport.session import Session, Transport
 from handrail.types import CancelToken
 
 from .. import shell_hosts
-from ..shell_hosts import below
+from ..shell_hosts import FramedTransport, below
 from ..support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A test with rows of its own tries each in one kind of shell: all meet the same code. What has no rows meets every kind."""
+    case = getattr(item, "callspec", None)
+    if case is not None and "shell" in case.indices and len(case.indices) > 1:
+        item.add_marker(pytest.mark.by_turns("shell"))
+
 
 # The processes that keep the fork server warm. Their shells have the same small numbers in their namespaces as those of a test.
 _warm: set[int] = set()
@@ -48,7 +56,8 @@ class FramedEnvironment(LiveEnvironment):
         self._first_cwd, self._processes_dir, self._python = cwd, processes_dir, python
 
     def connect(self, state: bytes | None) -> Link:
-        transport = Transport(argv=list, where="a process", python=self._python)
+        kind = FramedTransport if self._python == sys.executable else Transport
+        transport = kind(argv=list, where="a process", python=self._python)
         return Session(transport, env={}, cwd=self._first_cwd, jobs_root=self._processes_dir, state=state)
 
 
@@ -89,7 +98,7 @@ class WarmForkServer:
             self.close()
             self._kept = LocalEnvironment(self._folder, protection=self._protection)
             self._kept.start()
-            _warm.update(proc.tree(os.getpid()))
+            _warm.update(below())
 
     def close(self) -> None:
         if self._kept is not None:

@@ -26,6 +26,9 @@ from .cloud_support import Place, run
 from .conftest import PATIENCE_SECONDS, text
 
 KINDS = {"modal": ModalEnvironment, "daytona": DaytonaEnvironment}
+# Most of it is what both clouds share. What both SDKs do in their own way is tried with both.
+pytestmark = pytest.mark.by_turns("place")
+with_both = pytest.mark.by_turns()
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +64,7 @@ def test_a_command_runs_in_a_sandbox_which_ends_with_the_environment(place: Plac
     assert not place.sandboxes()
 
 
+@with_both
 def test_a_sandbox_says_whose_it_is(place: Place) -> None:
     environment = place.make(task_id="a task/with ünusual letters")
     environment.start()
@@ -112,6 +116,7 @@ def test_terminals_and_background_processes_work(place: Place) -> None:
 # Losses
 
 
+@with_both
 def test_a_sandbox_that_is_removed_in_mid_command_is_replaced(place: Place) -> None:
     environment = place.make()
     run(environment, "KEPT=1; touch /tmp/file")
@@ -149,6 +154,7 @@ def test_a_client_that_falls_silent_is_missed(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("orphans")
+@with_both
 def test_a_killed_runtime_leaves_nothing_that_runs_and_its_sandbox_is_pruned(place: Place) -> None:
     runtime = place.start_runtime(keepalive=1)
     wait_until(lambda: len(place.running()) >= 4)
@@ -176,6 +182,7 @@ def test_what_is_in_use_is_not_pruned(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("orphans")
+@with_both
 def test_a_kept_sandbox_is_found_again_by_its_task(place: Place) -> None:
     first = place.make(persistent=True)
     assert first.persistent
@@ -216,6 +223,7 @@ def test_a_process_in_a_kept_sandbox_lives_on(place: Place) -> None:
 # Settings
 
 
+@with_both
 def test_a_check_says_nothing_when_all_is_well(place: Place) -> None:
     assert place.kind.check({}) is None
 
@@ -270,6 +278,7 @@ def test_without_the_sdk_it_says_what_to_install(name: str, monkeypatch: pytest.
     assert kind.prune(dry_run=True) == []
 
 
+@with_both
 def test_a_cloud_that_does_not_answer_is_said_in_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     _close_client(place.sdk)
     with monkeypatch.context() as patched, takes_less_than(CHECK_SECONDS + 30):
@@ -354,6 +363,7 @@ def test_settings_of_daytona_that_do_not_go_together_are_named(settings: dict[st
     assert said in str(wrong.value)
 
 
+@with_both
 def test_an_image_and_limits_are_passed_on(place: Place) -> None:
     environment = place.make(image="python:3.12-slim", memory_mb=512)
     environment.start()

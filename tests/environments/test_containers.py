@@ -18,6 +18,8 @@ from .conftest import PATIENCE_SECONDS, text
 from .container_kinds import CLASSES, Kind, name_of, without
 
 QUICK = {"leave_after": 5}
+# What differs between Docker and Podman is the engine: our code is the same.
+pytestmark = pytest.mark.by_turns("service", ("docker", "podman"))
 
 
 @pytest.fixture(scope="module", params=["docker", "podman", "apptainer"])

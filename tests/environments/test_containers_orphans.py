@@ -20,6 +20,9 @@ from ..support import wait_until
 from .conftest import PATIENCE_SECONDS, text
 from .container_kinds import CLASSES, Kind
 
+# What differs between Docker and Podman is the engine: our code is the same.
+pytestmark = pytest.mark.by_turns("service", ("docker", "podman"))
+
 _NEEDS = {
     "docker": (Docker, ("dockerd", "docker", "containerd", "runc"), "docker.io"),
     "podman": (Podman, ("podman", "runc", "nsenter"), "podman"),

@@ -24,8 +24,9 @@ from handrail.environments.shell_host.connection import Connection
 from handrail.environments.shell_host.journal_log import Journal
 from handrail.environments.shell_host.journal_undo import recover
 from handrail.environments.transport.link import DirectLink, Link
-from handrail.environments.transport.session import Session, Transport
+from handrail.environments.transport.session import Session
 
+from ..shell_hosts import FramedTransport, below
 from ..support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
 from .shell_host.random_changes import make_tree
@@ -45,7 +46,7 @@ class FramedEnvironment(LiveEnvironment):
         self._first_cwd, self._processes_dir = cwd, processes_dir
 
     def connect(self, state: bytes | None) -> Link:
-        transport = Transport(argv=list, where="a process", python=sys.executable)
+        transport = FramedTransport(argv=list, where="a process", python=sys.executable)
         effects = self.effects_elsewhere()
         folder = self._processes_dir
         return Session(transport, env={}, cwd=self._first_cwd, jobs_root=folder, state=state, effects=effects)
@@ -172,10 +173,9 @@ def test_what_a_thread_does_after_its_call_belongs_to_that_call(shell: LiveEnvir
 
 
 def test_what_a_call_has_left_is_known_to_the_watcher_before_the_next_call_begins(tmp_path: Path, home: Path) -> None:
-    others = proc.children(os.getpid())
     with LocalEnvironment(str(tmp_path)) as shell:
-        (watcher,) = (pid for pid in proc.children(os.getpid()) if pid not in others)
         assert isinstance(shell._link, DirectLink)
+        watcher = shell._link._fork_server._process.pid
         shell.execute("sleep 1000 &", call=1, timeout=PATIENCE_SECONDS)
         os.kill(watcher, signal.SIGSTOP)
         timer = threading.Timer(0.5, os.kill, (watcher, signal.SIGCONT))
@@ -245,7 +245,7 @@ def test_a_shell_whose_watcher_was_killed_is_lost_and_what_it_did_is_rolled_back
     before = snapshot(work)
 
     def kill_watcher(_: bytes) -> None:
-        watchers = [pid for pid in proc.tree(os.getpid()) if _is_watcher(pid)]
+        watchers = [pid for pid in below() if _is_watcher(pid)]
         proc.signal_each(watchers, signal.SIGKILL)
 
     told = "unknown" if shell.name == "framed" else "interrupted after 4 of its changes, which were rolled back"
@@ -258,8 +258,8 @@ def test_a_shell_whose_watcher_was_killed_is_lost_and_what_it_did_is_rolled_back
 
 def _is_watcher(pid: int) -> bool:
     """It is above a fork server, and has its name."""
-    name, *below = (proc.command_line(process) for process in (pid, *proc.children(pid)))
-    return name == "handrail-fork" and name in below
+    name, *children = (proc.command_line(process) for process in (pid, *proc.children(pid)))
+    return name == "handrail-fork" and name in children
 
 
 _CLIENT = """

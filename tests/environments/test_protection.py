@@ -29,10 +29,14 @@ _WRITES = [
     if not line.startswith("#")
 ]
 _USER = 54321
-# A folder is covered in one of two ways: it can be read, or it is invisible. One of each is tried with every command, the
-# others with a share of them; `make soak` asks for all.
-_EVERY = {"configuration": 1, "state": 1}
-_OTHERS = int(os.environ.get("OWN_FILES_EVERY", "4"))
+# A folder is covered in one of two ways: it can be read, or it is invisible. One of each is tried with every command by one of
+# the users, the others with a share of them; `make soak` asks for all.
+_WHOLE = {"configuration", "state"}
+_OTHERS = int(os.environ.get("OWN_FILES_EVERY", "8"))
+# Root and a user come into the protection in two ways, and what it is like inside is the same: a test takes one of them in turn,
+# but for those that try to get out of it.
+pytestmark = pytest.mark.by_turns("template", ("root", "user"))
+by_both = pytest.mark.by_turns()
 
 
 class Home(NamedTuple):
@@ -166,11 +170,13 @@ def _spelled(command: str, own: Path) -> str:
     return f"timeout 20 bash -c {shlex.quote(words)} </dev/null >/dev/null 2>&1; true"
 
 
+@by_both
 @pytest.mark.parametrize("which", ["configuration", "plugins", "cache", "state", "program"])
 def test_no_command_writes_to_our_own_files(home: Home, which: str) -> None:
     before = {name: _fingerprint(place) for name, place in home.own.items()}
-    every = _EVERY.get(which, _OTHERS)
-    home.run(*(_spelled(command, home.own[which]) for command in _WRITES[list(home.own).index(which) % every :: every]))
+    every = min(len(_users()), _OTHERS) if which in _WHOLE else _OTHERS
+    first = list(home.own).index(which) + (home.python == [sys.executable])
+    home.run(*(_spelled(command, home.own[which]) for command in _WRITES[first % every :: every]))
     after = {name: _fingerprint(place) for name, place in home.own.items()}
     # Covering a folder makes none: what a command made in place of it would be here.
     assert after == before
@@ -205,6 +211,7 @@ def _is_known(command: str) -> bool:
     )
 
 
+@by_both
 def test_handrails_secrets_are_invisible_and_its_configuration_can_be_read(home: Home) -> None:
     state, config = home.own["state"], home.own["configuration"]
     said = home.output(f"ls -A {state}; cat {state}/known; cat {config}/known")
@@ -231,6 +238,7 @@ _REACHES_FOR_OTHERS = (
 )
 
 
+@by_both
 @pytest.mark.parametrize("pids", [True, False], ids=["own processes", "all processes"])
 def test_other_processes_are_out_of_reach(home: Home, pids: bool) -> None:
     orders = [f"timeout 20 bash -c {shlex.quote(command)}" for command in _REACHES_FOR_OTHERS]
@@ -265,6 +273,7 @@ _TAKES_PROTECTION_AWAY = (
 )
 
 
+@by_both
 def test_the_protection_cannot_be_taken_away(home: Home) -> None:
     own = home.own["configuration"]
     commands = [command.format(own=own, above=own.parent) for command in _TAKES_PROTECTION_AWAY]
@@ -397,11 +406,13 @@ def test_no_link_swapped_in_time_leads_into_our_files(home: Home) -> None:
     assert _fingerprint(own) == before
 
 
+@by_both
 def test_a_protected_shell_says_how_it_is_protected(home: Home) -> None:
     report = home.run("true")["report"]
     assert report == {"by": "namespaces", "pids": True, "missing": [], "can_hold": False}  # nothing is watched here
 
 
+@by_both
 def test_without_namespaces_landlock_protects_our_files(home: Home) -> None:
     before = _contents(home)
     writes = [_spelled(command, place) for place in home.own.values() for command in _WRITES[::9]]

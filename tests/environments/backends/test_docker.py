@@ -21,6 +21,9 @@ from ..held_elsewhere import check_asked_mount, check_pause
 from ..image_registry import serve_image
 from ..undo_elsewhere import check_undo, check_undo_of_random_calls
 
+# What differs between Docker and Podman is the engine: our code is the same.
+pytestmark = pytest.mark.by_turns("service", ("docker", "podman"))
+
 
 @pytest.fixture(scope="module", params=["docker", "podman"])
 def service(request: pytest.FixtureRequest) -> Kind:
