@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import resource
 import select
 import signal
 import struct
@@ -14,7 +15,7 @@ import time
 from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 _DELETED = " (deleted)"
-_MAX_SEARCHES = 3
+_MAX_SEARCHES, _RESOURCES = 3, 16
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _PR_SET_NAME = 15
@@ -48,6 +49,14 @@ def run_in_short_slices(pid: int = 0) -> None:
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, _SHORT_SLICE, 0, 0)
     if _SCHED_SETATTR is not None and os.sched_getscheduler(pid) == os.SCHED_OTHER:
         _libc.syscall(_SCHED_SETATTR, pid, attributes, 0)
+
+
+def limits() -> tuple[object, ...]:
+    """What a child can change of this process, and all that it starts from then on inherits."""
+    with open("/proc/self/oom_score_adj") as file:
+        score = file.read()
+    resources = [resource.getrlimit(number) for number in range(_RESOURCES)]
+    return resources, os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), score
 
 
 def check(result: int, what: str) -> int:

@@ -10,6 +10,7 @@ Packets from the client, each with an `op`:
     over    the command has ended                      end     kill a process that was left behind
     kill    abandon the command, for this reason       job     start a background process, in a job supervisor
     stdin   what the next command reads                save    save the state now
+    place   where a bash without a state starts        renew   start over, for another client's commands
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
 saved, `plain` when it has no functions, aliases and traps, and `fatal` when no shell can be started. A packet that wants an
@@ -87,7 +88,7 @@ class ShellSupervisor:
         self._job_folders: list[str] = []
         self._is_ending = self._is_left = False
         mine = proc.stat_of(os.getpid())
-        self._began = mine.start if mine is not None else 0
+        self._began, self._limits = mine.start if mine is not None else 0, proc.limits()
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=self._end, ignored=ignored)
         self._client.setblocking(False)
@@ -190,6 +191,25 @@ class ShellSupervisor:
         state = "kept" if self._has_exit_state else "snapshot" if self._snapshot.known else "clean"
         self._start(state, {"code": shell.exit_code(), "why": why, "number": self._abandoned})
 
+    def _renew(self, out: int, page: int) -> None:
+        """Be as for the first command. Where that cannot be had this ends, and the client starts another."""
+        shell, is_used = self._shell, self._job_folders or self._late.is_used or self._spec["has_own_folders"]
+        is_gone = proc.stop_and_kill(self._everything, self._events.reap, seconds=1)
+        self._wait(READY_SECONDS, until=lambda: shell is None or shell.status is not None)
+        if shell is None or is_used or not is_gone or proc.limits() != self._limits:
+            self._give_up("something of what ran in this shell could be left")
+            return
+        os.dup2(out, self._files.out, inheritable=False)
+        if self._watch is not None:
+            os.dup2(page, self._watch.fds[0], inheritable=False)
+        with open(os.devnull, "rb") as null:
+            os.dup2(null.fileno(), self._stdin, inheritable=False)
+        for fd in (self._files.text, self._files.restore, self._files.memo, self._stderr):
+            os.ftruncate(fd, 0)
+        self._snapshot, self._leftovers, self._abandoned = Snapshot(self._files.restore), Leftovers(), 0
+        self._save_at = self._bound_stderr_at = None
+        self._start("clean")
+
     def _abandon(self, why: str, began: float) -> None:
         """End the command with all its processes. What earlier commands left running keeps running."""
         shell = self._shell
@@ -254,6 +274,8 @@ class ShellSupervisor:
             self._spec["cwd"] = packet["cwd"]
         elif op == "job":
             self._start_job(packet, fds)
+        elif op == "renew":
+            self._renew(*fds)
         else:
             # Suppressed: the client that asked has gone.
             with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
