@@ -160,7 +160,7 @@ def test_what_a_command_left_running_has_ended_when_its_task_is_closed(tasks: Ta
 
 
 def renewed(tasks: TaskEnvironments, folder: Path, *commands: str) -> tuple[Any, Any]:
-    """The link of a task that has run the commands and is over, and that of the next task, which has taken over its supervisor."""
+    """The link of a task that has run the commands and is over, and that of the task `e`, which has its supervisor now."""
     filled(tasks, folder)
     first = tasks.of("b")
     for command in commands:
@@ -188,7 +188,7 @@ def test_nothing_of_a_task_is_in_the_shell_that_the_next_one_gets(tasks: TaskEnv
         work,
         f"cd {other}; export SECRET=exported; mine=plain; declare -a list=(1 2); set -- first second; OLDPWD=/usr",
         "greet() { echo hello; }; alias ll='ls -l'; trap 'echo trapped' USR1; trap 'echo left' EXIT",
-        "shopt -s extglob nullglob; set -o pipefail; set -u; umask 077; ulimit -n 100; hash -p /bin/true ls; printf late >&1; false",
+        "shopt -s extglob nullglob; set -o pipefail; set -u; umask 077; ulimit -n 100; hash -p /bin/true ls; false",
     )
     found = run(
         tasks,
@@ -275,8 +275,9 @@ def test_a_supervisor_whose_mounts_would_be_others_now_is_not_used_again(
     filled(tasks, work)
     link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
     place = work / "settings"
-    link._confinement.shell["read_only"].append(str(place))
-    link._places.insert(len(link._confinement.shell["read_only"]) - 1, None)
+    _, confinement, places = link.made_for
+    confinement.shell["read_only"].append(str(place))
+    places.insert(len(confinement.shell["read_only"]) - 1, None)
     place.write_text("a program reads this")
     tasks.override("c", {"cwd": str(work)})
     run(tasks, "c", "true")

@@ -43,8 +43,9 @@ class ShellPool:
         """A link to a shell in `cwd`: one that is ready, or a new one. Raises Fatal or Lost."""
 
         def start() -> DirectLink:
+            places = _standing(confinement)  # before there are mounts
             link = DirectLink(env, cwd, jobs_root, confinement, effects)
-            link.key = key
+            link.made_for = key, confinement, places
             return link
 
         if self._process != os.getpid():  # after a fork the shells are the parent's
@@ -84,13 +85,16 @@ class ShellPool:
             if not self._key or self._process != os.getpid():
                 return False
             self._ending = [each for each in self._ending if not each.done()]
-            is_wanted = link.key == self._key and len(self._ready) + self._renewing < self._size
+            is_wanted = link.made_for[0] == self._key and len(self._ready) + self._renewing < self._size
             self._renewing += is_wanted
             self._ending.append(_ending_lane.submit(self._renew if is_wanted else DirectLink.close, link))
         return True
 
     def _renew(self, link: DirectLink) -> None:
+        key, confinement, places = link.made_for
         try:
+            if "_operations" in vars(link) or places != _standing(confinement):
+                raise Lost("it has run more than commands, or its mounts would be others now")
             link.renew()
         except (Fatal, Lost, OSError):  # it was used in a way that cannot be undone, or killed
             is_new = False
@@ -99,7 +103,7 @@ class ShellPool:
         with self._lock:
             self._renewing -= 1
             self._lock.notify_all()
-            if is_new and self._key == link.key:
+            if is_new and self._key == key:
                 self._add(link)
                 return
         link.close()
@@ -153,3 +157,17 @@ class ShellPool:
                 self._watch(left)
                 return
         self.close()
+
+
+def _standing(confinement: Confinement | None) -> list[tuple[int, int] | None]:
+    """Which files and folders are now at the places that the mounts of a shell are about."""
+    found: list[tuple[int, int] | None] = []
+    if confinement is not None:
+        shell = confinement.shell
+        for place in (*shell["read_only"], *shell["covered"], *(shell["contained"] or {}).get("writable", ())):
+            try:
+                stat = os.stat(place)
+                found.append((stat.st_dev, stat.st_ino))
+            except OSError:
+                found.append(None)
+    return found

@@ -296,24 +296,9 @@ class ShellSupervisor:
         if fds:
             self._rotate(packet["number"], fds[0])
         if self._watch is not None and packet.get("call"):
-            self._tell_watcher(packet["call"])
+            self._watch.tell_left(packet["call"])
         shell = self._shell.pid if self._shell is not None else 0
         return {"left": self._leftovers.find(proc.tree(os.getpid()), shell, packet["number"])}
-
-    def _tell_watcher(self, call: int) -> None:
-        """What is below this process now was left by the call. Returns when the effect watcher has looked: later there may be
-        processes of the next call."""
-        assert self._watch is not None
-        has_looked, theirs = os.pipe()
-        try:
-            with contextlib.suppress(OSError):  # it was killed: the fork server ends this process
-                wire.send(
-                    self._watch.socket, {"op": "left", "shell": self._watch.packet["shell"], "call": call}, [theirs]
-                )
-        finally:
-            os.close(theirs)
-        with open(has_looked, "rb", 0) as file:
-            file.read(1)
 
     def _rotate(self, command: int, new: int) -> None:
         """A process still holds the command's pipe: keep reading it separately, and give the next command a new one."""

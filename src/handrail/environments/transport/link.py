@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import proc, wire
 from ..shell_host.command_run import Command, CommandRun, Ended
-from ..shell_host.connection import Connection, Fatal, Lost, connect
+from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.held_calls import DENY, STOP, HeldCall
 from ..shell_host.live_shell import LiveShell
 from ..shell_host.operations import Operations
@@ -88,7 +88,7 @@ class DirectLink:
     """A shell on this machine, forked from this process's fork server."""
 
     state = None  # the fork server has it
-    key = ""  # of the pool that it is from
+    made_for: tuple[object, ...] = ()  # by the pool that it is from
 
     def __init__(
         self,
@@ -102,7 +102,6 @@ class DirectLink:
         if confinement is not None:
             spec["confinement"] = confinement.shell
         name = self._name = os.urandom(8).hex()
-        self._places = _standing(confinement)  # before there are mounts
 
         def start(server: ForkServerClient) -> LiveShell:
             self._connect = partial(connect, server.ask, name, spec)
@@ -111,7 +110,7 @@ class DirectLink:
 
         self._fork_server, self.shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
-        self._jobs_root, self._confinement = jobs_root, confinement
+        self._jobs_root = jobs_root
         self._is_closed = False
 
     def ask_when_held(self, on_held: Callable[[HeldCall], str]) -> None:
@@ -130,22 +129,16 @@ class DirectLink:
 
     def renew(self) -> None:
         """Make it a shell in which nothing has run, under the same supervisor. Raises Fatal, Lost or OSError; close it then."""
-        if "_operations" in vars(self) or self._places != _standing(self._confinement):
-            raise Lost("it was used for more than commands, or its mounts would be others now")
         self._fork_server.askers.pop(self._name, None)
-        earlier = [self.shell.connection]
-
-        def reconnect(state: bytes | None, page: int) -> Connection:
-            return earlier.pop().renewed(page) if earlier else self._connect(state, page)
-
-        self.shell = LiveShell(reconnect)
+        old = [self.shell.connection]
+        self.shell = LiveShell(lambda state, page: old.pop().renewed(page) if old else self._connect(state, page))
 
     def enter(self, cwd: str) -> None:
         """For one that was started ahead: make it a shell that has started in `cwd`."""
         connection = self.shell.connection
         if connection.cwd == cwd and os.path.samestat(os.stat(cwd), os.stat(f"/proc/{connection.bash}/cwd")):
             return
-        self.shell.connection.notify({"op": "place", "cwd": cwd})
+        connection.notify({"op": "place", "cwd": cwd})
         text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
         ended = self.shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
         if ended.code != 0:
@@ -304,20 +297,6 @@ class ForkServerClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _standing(confinement: Confinement | None) -> list[tuple[int, int] | None]:
-    """Which files and folders are now at the places that the mounts of a shell are about."""
-    found: list[tuple[int, int] | None] = []
-    if confinement is not None:
-        shell = confinement.shell
-        for place in (*shell["read_only"], *shell["covered"], *(shell["contained"] or {}).get("writable", ())):
-            try:
-                stat = os.stat(place)
-                found.append((stat.st_dev, stat.st_ino))
-            except OSError:
-                found.append(None)
-    return found
 
 
 def start_process(role: str, client: socket.socket, arguments: Packet) -> subprocess.Popen[bytes]:
