@@ -207,10 +207,13 @@ def test_nothing_of_a_task_is_in_the_shell_that_the_next_one_gets(tasks: TaskEnv
 
 
 def test_the_memory_of_a_renewed_shell_has_nothing_of_the_earlier_commands(tasks: TaskEnvironments, work: Path) -> None:
-    renewed(tasks, work, "export KEPT=mark-of-b; trap 'echo mark-of-b' EXIT", "echo mark-of-b >&2; : mark-of-b")
-    held = run(tasks, "e", "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && tr '\\0' '\\n' <$fd; done; true")
-    assert "mark-of" not in held.replace("tr '", "")
+    marks = ("export KEPT=mark-of-b; trap 'echo mark-of-b' EXIT", "echo mark-of-b >&2; : mark-of-b")
+    renewed(tasks, work, *marks, "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && chmod 700 $fd; done")
     link: Any = tasks.of("e")._link  # type: ignore[attr-defined]
+    held = run(tasks, "e", "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && tr '\\0' '\\n' <$fd; done; true")
+    assert "mark-of" not in held
+    modes = run(tasks, "e", "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && stat -Lc %a $fd; done; true")
+    assert set(modes.split()) == {"777"}
     assert "mark" not in Path(f"/proc/{link.shell.connection.supervisor}/environ").read_text()
 
 
@@ -251,6 +254,7 @@ def test_a_question_about_an_earlier_task_is_not_asked_of_the_next(tasks: TaskEn
         "prlimit --pid $PPID --nofile=200:4096",
         "renice -n 5 -p $PPID",
         "taskset -p 1 $PPID",
+        "ionice -c 3 -p $PPID",
         "echo 500 >/proc/$PPID/oom_score_adj",
     ],
 )

@@ -22,6 +22,7 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 _ATTRIBUTES = struct.Struct("IIQiIQQQ")  # struct sched_attr: size, policy, flags, nice, priority, slice and two more
 _RESET_ON_FORK, _SHORT_SLICE = 1, 100_000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -53,10 +54,14 @@ def run_in_short_slices(pid: int = 0) -> None:
 
 def limits() -> tuple[object, ...]:
     """What a child can change of this process, and all that it starts from then on inherits."""
+    schedule, disk = ctypes.create_string_buffer(_ATTRIBUTES.size), 0
+    if _SCHED_SETATTR is not None:
+        _libc.syscall(_SCHED_SETATTR + 1, 0, schedule, _ATTRIBUTES.size, 0)
+        disk = _libc.syscall(_IOPRIO_GET[os.uname().machine], 1, 0)
     with open("/proc/self/oom_score_adj") as file:
         score = file.read()
     resources = [resource.getrlimit(number) for number in range(_RESOURCES)]
-    return resources, os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), score
+    return resources, os.sched_getaffinity(0), schedule.raw, disk, score
 
 
 def check(result: int, what: str) -> int:

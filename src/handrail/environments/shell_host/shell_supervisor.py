@@ -204,8 +204,9 @@ class ShellSupervisor:
             os.dup2(page, self._watch.fds[0], inheritable=False)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), self._stdin, inheritable=False)
-        for fd in (self._files.text, self._files.restore, self._files.memo, self._stderr):
+        for fd in {*self._files, self._stderr} - {self._files.out}:
             os.ftruncate(fd, 0)
+            os.fchmod(fd, wire.MEMORY_MODE)
         self._snapshot, self._leftovers, self._abandoned = Snapshot(self._files.restore), Leftovers(), 0
         self._save_at = self._bound_stderr_at = None
         self._start("clean")

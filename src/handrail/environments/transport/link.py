@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import proc, wire
 from ..shell_host.command_run import Command, CommandRun, Ended
@@ -88,7 +88,7 @@ class DirectLink:
     """A shell on this machine, forked from this process's fork server."""
 
     state = None  # the fork server has it
-    made_for: tuple[object, ...] = ()  # by the pool that it is from
+    made_for: tuple[Any, ...] = ()  # by the pool that it is from
 
     def __init__(
         self,
