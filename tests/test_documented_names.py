@@ -16,6 +16,7 @@ import pytest
 
 import handrail
 import handrail.model_tools
+from handrail import toolsets
 from handrail.errors import CallTimeout
 
 NAMES = {
@@ -24,8 +25,14 @@ NAMES = {
     "handrail.tools.environments": "TaskEnvironments",
     "handrail.tools.terminal_tool": "register_task_env_overrides clear_task_env_overrides",
     "handrail.tools.mcp_tool": "discover_mcp_tools",
-    "handrail.model_tools": "get_tool_definitions handle_function_call _run_async",
-    "handrail.toolsets": "resolve_toolset",
+    "handrail.model_tools": (
+        "get_tool_definitions handle_function_call _run_async get_all_tool_names get_toolset_for_tool get_available_toolsets "
+        "check_toolset_requirements check_tool_availability"
+    ),
+    "handrail.toolsets": (
+        "resolve_toolset resolve_multiple_toolsets validate_toolset get_toolset get_all_toolsets get_toolset_names "
+        "get_toolset_info create_custom_toolset"
+    ),
     "handrail.plugins": "discover_plugins invoke_hook",
 }
 PRESETS = (
@@ -157,3 +164,35 @@ def test_the_shapes_of_the_originals_answers() -> None:
     available, others = handrail.registry.check_tool_availability(quiet=True)
     assert "file" in available
     assert all(each.keys() == {"name", "env_vars", "tools"} for each in others)
+
+
+def test_toolsets_answer_in_the_originals_shapes() -> None:
+    info = toolsets.get_toolset_info("hermes-acp")
+    assert info is not None
+    assert info.keys() == {
+        "name", "description", "direct_tools", "includes", "resolved_tools", "tool_count", "is_composite"
+    }  # fmt: skip
+    assert info["is_composite"]
+    assert info["direct_tools"] == []
+    assert info["tool_count"] == len(info["resolved_tools"]) == len(toolsets.resolve_toolset("handrail-acp"))
+    file = toolsets.get_toolset("file")
+    assert file is not None
+    assert file["tools"] == toolsets.resolve_toolset("file")
+    assert toolsets.get_all_toolsets().keys() == set(toolsets.get_toolset_names())
+    assert toolsets.get_toolset("nonsense") is toolsets.get_toolset_info("nonsense") is None
+    assert [toolsets.validate_toolset(name) for name in ("all", "hermes-cli", "file_tools", "nonsense")] == [
+        True, True, True, False
+    ]  # fmt: skip
+    both = toolsets.resolve_multiple_toolsets(["file", "web"])
+    assert both == sorted({*toolsets.resolve_toolset("file"), *toolsets.resolve_toolset("web")})
+
+
+def test_a_program_adds_a_toolset_of_its_own() -> None:
+    try:
+        toolsets.create_custom_toolset("gossip", "talk", tools=["clarify"], includes=["todo"])
+        assert toolsets.resolve_toolset("gossip") == ["clarify", "todo"]
+        defined = handrail.model_tools.get_tool_definitions(["gossip"], quiet_mode=True)
+        assert sorted(tool["function"]["name"] for tool in defined) == ["clarify", "todo"]
+    finally:
+        handrail.model_tools.reset()
+    assert not toolsets.validate_toolset("gossip")

@@ -139,9 +139,8 @@ class Handrail:
         if not quiet_mode:
             without = f", without {', '.join(disabled)}" if disabled else ""
             print(f"toolsets: {'all' if enabled is None else ', '.join(enabled)}{without}")  # noqa: T201  it was asked for
-        return self.definitions.list(
-            enabled, disabled, quiet=quiet_mode, format=format, max_chars=self.room_for_tools(context_tokens)
-        )
+        max_chars = self.room_for_tools(context_tokens)
+        return self.definitions.list(enabled, disabled, quiet=quiet_mode, format=format, max_chars=max_chars)
 
     def handle_function_call(
         self,

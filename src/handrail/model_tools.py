@@ -33,26 +33,20 @@ _starting = threading.RLock()
 
 def default() -> Handrail:
     """The object that the module's functions use. Raises ConfigError when the configuration cannot be used."""
-    global _default  #  the module's functions wrap one default object, as `random` does
-    if _default is None:
-        with _starting:
-            if _default is None:
-                _default = _new_default()
-    return _default
-
-
-def _new_default() -> Handrail:
-    """Whoever asks the registry meanwhile, a plugin for example, must not make another one."""
-    global _is_first  #  there is one start of a process
-    registry.load_before_first_question(None)
-    try:
-        confirms = _is_first and is_person()
-        made = Handrail(registry=registry, hooks=hooks, backends=backends, confirms=confirms)
-    except BaseException:
-        registry.load_before_first_question(default)
-        raise
-    _is_first = False
-    return made
+    global _default, _is_first  #  the module's functions wrap one default object, as `random` does
+    if _default is not None:
+        return _default
+    with _starting:
+        if _default is None:
+            registry.load_before_first_question(None)  # a plugin that asks it meanwhile must not make another one
+            try:
+                confirms = _is_first and is_person()
+                _default = Handrail(registry=registry, hooks=hooks, backends=backends, confirms=confirms)
+            except BaseException:
+                registry.load_before_first_question(default)
+                raise
+            _is_first = False
+        return _default
 
 
 def reset() -> None:
@@ -66,6 +60,13 @@ def reset() -> None:
 
 # Discovery happens at the first question to the registry, so that importing stays free.
 registry.load_before_first_question(default)
+
+# The original's programs ask for these here.
+get_all_tool_names = registry.get_all_tool_names
+get_toolset_for_tool = registry.get_toolset_for_tool
+get_available_toolsets = registry.get_available_toolsets
+check_toolset_requirements = registry.check_toolset_requirements
+check_tool_availability = registry.check_tool_availability
 
 
 def get_tool_definitions(

@@ -228,9 +228,7 @@ class ResultWriter(Protocol):
     """Takes a long result while it is still being made. Ended by one of `finish` and `discard`; until then nobody can read it."""
 
     def write(self, text: str) -> None: ...
-
     def finish(self) -> StoredResult: ...
-
     def discard(self) -> None: ...
 
 
@@ -238,9 +236,7 @@ class ResultStore(Protocol):
     """Keeps long results whole, so that paging them runs nothing again. Raises OSError for what cannot be kept."""
 
     def put(self, tool: str, text: str) -> StoredResult: ...
-
     def writer(self, tool: str) -> ResultWriter: ...
-
     def get(self, result_id: str) -> str:
         """Raises ResultNotFound."""
 
@@ -253,9 +249,7 @@ class TodoItem(NamedTuple):
 
 class TodoList(Protocol):
     def items(self) -> Sequence[TodoItem]: ...
-
     def replace(self, items: Sequence[TodoItem]) -> None: ...
-
     def merge(self, changes: Sequence[Mapping[str, str]]) -> None: ...
 
 

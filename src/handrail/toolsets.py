@@ -34,48 +34,43 @@ SetOfTools = Toolset | ToolsetConfig
 _CORE = (
     "file results terminal web browser vision image_gen tts skills todo memory session_search clarify code_execution "
     "delegation cronjob messaging moa homeassistant tool_search"
-).split()
-_UNATTENDED = tuple(name for name in _CORE if name != "clarify")
-
+)
+_UNATTENDED = _CORE.replace(" clarify", "")
 # The original's chat platforms. Some of them have no adapter here; their presets exist so that its configurations work.
-_CHATS = {
-    name: name.title()
-    for name in (
-        "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
-        "wecom wecom-callback yuanbao sms"
-    ).split()
-}
+_CHATS = (
+    "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
+    "wecom wecom-callback yuanbao sms"
+).split()
+
+
+def _bundle(description: str, includes: str, *, only: Callable[[ToolEntry], bool] | None = None) -> Toolset:
+    return Toolset(description, tuple(includes.split()), only=only)
+
 
 COMPOSITES: dict[str, Toolset] = {
-    "coding": Toolset(
+    "coding": _bundle(
         "what a coding agent needs",
-        tuple(
-            "file results terminal web skills todo memory session_search clarify code_execution delegation "
-            "tool_search".split()
-        ),
+        "file results terminal web skills todo memory session_search clarify code_execution delegation tool_search",
         only=lambda entry: entry.name != "skill_manage",  # its text is long, and writing skills is no coding
     ),
-    "safe": Toolset(
+    "safe": _bundle(
         "nothing that runs or writes",
-        ("file", "results", "web", "vision", "skills", "session_search", "clarify"),
+        "file results web vision skills session_search clarify",
         only=lambda entry: entry.read_only,
     ),
-    "debugging": Toolset("look into a problem on this machine", ("file", "results", "terminal", "web")),
-    "research": Toolset(
-        "find things out and write them down",
-        ("web", "browser", "vision", "file", "results", "todo", "memory", "session_search"),
+    "debugging": _bundle("look into a problem on this machine", "file results terminal web"),
+    "research": _bundle(
+        "find things out and write them down", "web browser vision file results todo memory session_search"
     ),
-    "handrail-cli": Toolset("a person at a terminal", tuple(_CORE)),
-    "handrail-web": Toolset("the web console", tuple(_CORE)),
-    **{f"handrail-{name}": Toolset(f"a chat on {title}", tuple(_CORE)) for name, title in _CHATS.items()},
-    "handrail-gateway": Toolset("every chat platform", tuple(f"handrail-{name}" for name in _CHATS)),
-    "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
-    "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
-    "handrail-acp": Toolset("an editor that drives the agent", ("coding", "browser", "vision", "skills")),
-    "handrail-mcp": Toolset(
-        "MCP clients", ("file", "results", "terminal", "web", "browser", "skills", "code_execution")
-    ),
-    "handrail-api-server": Toolset("programs that call the HTTP API", _UNATTENDED),
+    "handrail-cli": _bundle("a person at a terminal", _CORE),
+    "handrail-web": _bundle("the web console", _CORE),
+    **{f"handrail-{name}": _bundle(f"a chat on {name.title()}", _CORE) for name in _CHATS},
+    "handrail-gateway": _bundle("every chat platform", " ".join(f"handrail-{name}" for name in _CHATS)),
+    "handrail-webhook": _bundle("untrusted input: nothing that touches the machine", "web vision clarify"),
+    "handrail-cron": _bundle("scheduled runs, with nobody to ask", _UNATTENDED),
+    "handrail-acp": _bundle("an editor that drives the agent", "coding browser vision skills"),
+    "handrail-mcp": _bundle("MCP clients", "file results terminal web browser skills code_execution"),
+    "handrail-api-server": _bundle("programs that call the HTTP API", _UNATTENDED),
 }
 
 # The leaves that bundles include. One without tools is empty, not unknown.
@@ -99,17 +94,22 @@ class Toolsets:
     def names(self) -> list[str]:
         return sorted({*_LEAVES, *COMPOSITES, *self.custom, *self.expected, *self._registered()})
 
-    def canonical(self, name: str) -> str:
-        """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
+    def find(self, name: str) -> str | None:
+        """The set that a name stands for: itself, an alias, an old name. None if there is no such set."""
         if name in EVERYTHING:
             return EVERYTHING[0]
         aliases = self._registry.get_registered_toolset_aliases()
         old = (_OLD_NAMES.get(name), name.removesuffix("_tools"), re.sub("^hermes-", "handrail-", name))
-        for candidate in (name, aliases.get(name), *old, f"mcp-{name}"):
-            if candidate is not None and self._is_known(candidate):
-                return candidate
-        self._refuse(f"unknown toolset {name!r}", did_you_mean(name, [*self.names(), *aliases]))
-        return name
+        candidates = (name, aliases.get(name), *old, f"mcp-{name}")
+        return next((each for each in candidates if each is not None and self._is_known(each)), None)
+
+    def canonical(self, name: str) -> str:
+        """The set that a name stands for. Raises UnknownToolset."""
+        found = self.find(name)
+        if found is None:
+            known = [*self.names(), *self._registry.get_registered_toolset_aliases()]
+            self._refuse(f"unknown toolset {name!r}", did_you_mean(name, known))
+        return found or name
 
     def resolve(self, name: str) -> list[str]:
         """The sorted names of a set's tools."""
@@ -125,26 +125,18 @@ class Toolsets:
         return sorted(chosen)
 
     def info(self, name: str) -> JsonDict:
-        canonical = self.canonical(name)
+        canonical, tools = self.canonical(name), self.resolve(name)
         bundle = self._bundle(canonical)
-        tools = self.resolve(name)
         about = bundle.description if bundle else self._registry.get_toolset_description(canonical)
-        return {
-            "name": canonical,
-            "description": about or f"tools of {canonical}",
-            "includes": list(bundle.includes) if bundle else [],
-            "tools": tools,
-            "composite": bundle is not None,
-        }
+        found = {"name": canonical, "description": about or f"tools of {canonical}"}
+        includes = list(bundle.includes) if bundle else []
+        return {**found, "includes": includes, "tools": tools, "composite": bundle is not None}
 
     def _registered(self) -> dict[str, list[str]]:
         """The leaves that tools name, made anew when the registry has changed."""
         generation, leaves = self._registry.generation, self._leaves
         if leaves[0] != generation:
-            found: dict[str, list[str]] = {}
-            for entry in self._registry.entries():
-                found.setdefault(entry.toolset, []).append(entry.name)
-            leaves = self._leaves = (generation, found)
+            leaves = self._leaves = (generation, self._registry.get_toolsets())
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
@@ -159,7 +151,7 @@ class Toolsets:
         cycles and diamonds then need no care."""
         start = self.canonical(name)
         if self._bundle(start) is None:
-            return self._own_tools(start, None)
+            return self.own_tools(start)
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
         waiting = [start]
@@ -168,7 +160,7 @@ class Toolsets:
             if reached in own:
                 continue
             bundle = self._bundle(reached)
-            own[reached] = self._own_tools(reached, bundle)
+            own[reached] = self.own_tools(reached)
             includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
             waiting += includes[reached]
         filled = {reached: self._kept(reached, tools) for reached, tools in own.items()}
@@ -181,25 +173,24 @@ class Toolsets:
                 filled[reached] = tools
         return filled[start]
 
-    def _own_tools(self, name: str, bundle: SetOfTools | None) -> set[str]:
+    def own_tools(self, name: str) -> set[str]:
+        """The tools of a set itself, without those of the sets that it includes."""
+        bundle = self._bundle(name)
         if name == EVERYTHING[0]:
             return set(self._registry.get_all_tool_names())
-        return {*self._registered().get(name, ()), *(self._named(name, bundle.tools) if bundle else ())}
+        tools = set(self._registered().get(name, ()))
+        for tool in bundle.tools if bundle else ():
+            if self._registry.get_entry(tool) is not None:
+                tools.add(tool)
+                continue
+            hint = did_you_mean(tool, self._registry.get_all_tool_names())
+            self._refuse(f"toolset {name!r} lists {tool!r}, which is no tool", hint)
+        return tools
 
     def _kept(self, name: str, tools: set[str]) -> set[str]:
         bundle = self._bundle(name)
         only = bundle.only if isinstance(bundle, Toolset) else None
-        if only is None:
-            return tools
-        return {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
-
-    def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
-        for tool in tools:
-            if self._registry.get_entry(tool) is None:
-                hint = did_you_mean(tool, self._registry.get_all_tool_names())
-                self._refuse(f"toolset {toolset!r} lists {tool!r}, which is no tool", hint)
-            else:
-                yield tool
+        return tools if only is None else {entry.name for entry in self._registry.get_entries(tools) if only(entry)}
 
     def _refuse(self, what: str, hint: str) -> None:
         """Only warns while a plugin waits for its trust or a correction: that must not stop every command."""
@@ -217,5 +208,57 @@ def as_names(toolsets: Iterable[str] | str) -> list[str]:
 
 def resolve_toolset(name: str) -> list[str]:
     """The sorted tool names of a set of the default runtime. Raises UnknownToolset."""
-    tools: list[str] = import_module(_DEFAULT).default().toolsets.resolve(name)
-    return tools
+    return _default().resolve(name)
+
+
+def resolve_multiple_toolsets(names: Iterable[str]) -> list[str]:
+    """The sorted tool names of all these sets together. Raises UnknownToolset."""
+    return _default().select(names)
+
+
+def validate_toolset(name: str) -> bool:
+    return _default().find(name) is not None
+
+
+def get_toolset_names() -> list[str]:
+    return _default().names()
+
+
+def get_toolset(name: str) -> JsonDict | None:
+    """Its description, its own tools and the sets that it includes; None if there is no such set."""
+    info = get_toolset_info(name)
+    return info and {"description": info["description"], "tools": info["direct_tools"], "includes": info["includes"]}
+
+
+def get_all_toolsets() -> dict[str, JsonDict]:
+    return {name: found for name in get_toolset_names() if (found := get_toolset(name)) is not None}
+
+
+def get_toolset_info(name: str) -> JsonDict | None:
+    """What there is to know of a set; None if there is no such set."""
+    sets = _default()
+    if sets.find(name) is None:
+        return None
+    info = sets.info(name)
+    return {
+        "name": info["name"],
+        "description": info["description"],
+        "direct_tools": sorted(sets.own_tools(info["name"])),
+        "includes": info["includes"],
+        "resolved_tools": info["tools"],
+        "tool_count": len(info["tools"]),
+        "is_composite": bool(info["includes"]),
+    }
+
+
+def create_custom_toolset(
+    name: str, description: str, tools: Iterable[str] | None = None, includes: Iterable[str] | None = None
+) -> None:
+    """Add a set to the default runtime, or replace one, until it is closed."""
+    sets = _default()
+    sets.custom = {**sets.custom, name: Toolset(description, tuple(includes or ()), tuple(tools or ()))}
+
+
+def _default() -> Toolsets:
+    toolsets: Toolsets = import_module(_DEFAULT).default().toolsets
+    return toolsets

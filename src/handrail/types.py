@@ -150,14 +150,11 @@ class AgentState(Protocol):
         """Add to, replace in or remove from the store "memory" or "user". What it then holds, how full it is, what fits."""
 
     def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]: ...
-
     def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]: ...
-
     def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
         """Some messages of one session, from its beginning on."""
 
     def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
-
     def delegate(
         self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
     ) -> Awaitable[Sequence[Mapping[str, Any]]]:
@@ -173,7 +170,6 @@ class Toolbox(Protocol):
     """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""
 
     def names(self) -> frozenset[str]: ...
-
     def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
         """The tools of these sets, whether the model was given them or not. Raises UnknownToolset."""
 

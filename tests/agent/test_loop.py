@@ -488,7 +488,7 @@ def test_a_call_that_takes_longer_than_the_turn_may_is_stopped(agent: Any, tool:
         return "stopped" if context.cancel.cancelled else "never told"
 
     def late(messages: Any, tools: Any) -> ModelReply:
-        one.loop._turn._began -= 599.9  # a slow model
+        one.loop.turn._began -= 599.9  # a slow model
         return ModelReply("", [call("slow")])
 
     tool("slow", slow)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from handrail.approval import action_review, task_disk
+from handrail.approval import task_disk
 from handrail.approval.allowlist import GrantKey, grant_key, parse_grant_key
 from handrail.approval.gate import ApprovalGate
 from handrail.approval.settings import Settings
+from handrail.judge import assessor
 from handrail.judge.values.assessment import Assessment, Reach
 from handrail.protocols import Action, ActionKind, Decision
 from handrail.testing import RecordingApprover
@@ -272,13 +273,13 @@ class TestACommandThatWasJudgedBefore:
     @pytest.fixture
     def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """The commands that were judged, and not known."""
-        found, judge = list[str](), action_review._assess()
+        found, judge = list[str](), assessor.assess
 
         def assess(text: str, **more: Any) -> Assessment:
             found.append(text)
             return judge(text, **more)
 
-        monkeypatch.setattr(action_review, "_assess", lambda: assess)
+        monkeypatch.setattr(assessor, "assess", assess)
         return found
 
     def test_is_judged_again_in_another_folder(self) -> None:

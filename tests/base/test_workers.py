@@ -110,14 +110,14 @@ class TestPool:
     def test_what_was_given_up_before_it_began_does_not_run(self) -> None:
         pool = WorkerPool()
         ran: list[int] = []
-        real = workers._Worker.start
+        real = workers._Worker.__init__
 
-        def late(self: Any, job: Any) -> None:
+        def late(self: Any, pool: WorkerPool, job: Any) -> None:
             job[3].cancel()
-            real(self, job)
+            real(self, pool, job)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(workers._Worker, "start", late)
+            patch.setattr(workers._Worker, "__init__", late)
             assert pool.submit(ran.append, 1).cancelled()
         assert pool.submit(lambda: "next").result(PATIENCE_SECONDS) == "next"
         assert not ran

@@ -59,7 +59,8 @@ def _environment_at(folder: Path) -> Path:
     real = Path(os.path.realpath(sys.executable))
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(real)
-    (folder / "pyvenv.cfg").write_text(f"home = {real.parent}\n")
+    # Debian's own packages would look for ours, of which those below a hidden place cannot be read.
+    (folder / "pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
     site = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     site.mkdir(parents=True)
     (site / "handrail").symlink_to(PACKAGE)

@@ -11,18 +11,11 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
-from inspect_ai.util import (
-    ExecResult,
-    OutputLimitExceededError,
-    SandboxEnvironment,
-    SandboxEnvironmentLimits,
-    SandboxUserUnsupportedError,
-    sandboxenv,
-)
+from inspect_ai import util
 from pydantic import BaseModel, ConfigDict
 
 from ..app import Handrail
@@ -48,8 +41,8 @@ class Settings(BaseModel):
     backend: str = ""
 
 
-@sandboxenv(name="handrail")
-class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installed where types are checked
+@util.sandboxenv(name="handrail")
+class HandrailSandbox(util.SandboxEnvironment):  # type: ignore[misc]  # not installed where types are checked
     """One sample's environment. Its commands run one after the other, each in a process of its own."""
 
     def __init__(self, app: Handrail, settings: dict[str, Any]) -> None:
@@ -64,7 +57,7 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         self._folder, self._user = "", ""
 
     @classmethod
-    async def sample_init(cls, task_name: str, config: Any, metadata: dict[str, str]) -> dict[str, SandboxEnvironment]:  # noqa: ARG003  Inspect's
+    async def sample_init(cls, task_name: str, config: Any, metadata: dict[str, str]) -> dict[str, Self]:  # noqa: ARG003  Inspect's
         given = {"backend": config} if isinstance(config, str) else config.model_dump() if config is not None else {}
         made = cls(await anyio.to_thread.run_sync(default), {key: value for key, value in given.items() if value != ""})
         try:
@@ -111,8 +104,8 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         timeout: int | None = None,  # noqa: ASYNC109  the same
         timeout_retry: bool = True,  # noqa: ARG002  what may have changed something is not run twice
         concurrency: bool = True,  # noqa: ARG002  nothing runs in a process of Inspect's
-    ) -> ExecResult[str]:
-        limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
+    ) -> util.ExecResult[str]:
+        limit = util.SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         sink, cancel = OutputSink(head_bytes=limit, tail_bytes=0), CancelToken()
         text, given = self._as_user(cmd, user), input.encode() if isinstance(input, str) else input
 
@@ -125,17 +118,17 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
             try:
                 ended = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
             except NoSuchDirectory as error:
-                return ExecResult(False, 1, "", f"{error}\n")
+                return util.ExecResult(False, 1, "", f"{error}\n")
             finally:
                 cancel.cancel("the sample was cancelled")
         stdout, stderr = ended.output.head.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
         if ended.timed_out:
             raise TimeoutError(f"the command timed out after {timeout} s")
         if ended.output.total_bytes > limit:
-            raise OutputLimitExceededError(SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR, stdout)
+            raise util.OutputLimitExceededError(util.SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR, stdout)
         if ended.exit_code == _NOT_EXECUTABLE and "ermission denied" in stderr:
             raise PermissionError(stderr)
-        return ExecResult(ended.exit_code == 0, ended.exit_code, stdout, stderr)
+        return util.ExecResult(ended.exit_code == 0, ended.exit_code, stdout, stderr)
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         data = contents.encode() if isinstance(contents, str) else contents
@@ -157,15 +150,13 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
             await anyio.to_thread.run_sync(write)
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
-        shown = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+        limits = util.SandboxEnvironmentLimits
 
         def read() -> bytes:
-            found = self._found(file, _ANY_READ)
-            if found is None:
+            if (found := self._found(file, _ANY_READ)) is None:
                 raise FileNotFoundError(f"there is no file {file}")
-            if found.size > limit:
-                raise OutputLimitExceededError(shown, None)
+            if found.size > limits.MAX_READ_FILE_SIZE:
+                raise util.OutputLimitExceededError(limits.MAX_READ_FILE_SIZE_STR, None)
             with tempfile.TemporaryDirectory() as folder:
                 self._environment.download(self._path(file), f"{folder}/kept")
                 return Path(folder, "kept").read_bytes()
@@ -194,5 +185,5 @@ class HandrailSandbox(SandboxEnvironment):  # type: ignore[misc]  # not installe
         if user in (None, self._user):
             return f"( exec -- {words} )"
         if self._user != "root":
-            raise SandboxUserUnsupportedError(f"commands run as {self._user} here, and cannot run as {user}")
+            raise util.SandboxUserUnsupportedError(f"commands run as {self._user} here, and cannot run as {user}")
         return f"( {_SETPRIV.format(user=shlex.quote(str(user)))} {words} )"

@@ -30,9 +30,8 @@ class _Tool(Tool):  # type: ignore[misc]  # not installed where types are checke
     def __init__(self, tool: SessionTool) -> None:
         needed = tool.parameters.get("required", ())
         self.name, self.description, self._tool = tool.name, tool.description, tool
-        self.inputs = {
-            name: _input(name, schema, name in needed) for name, schema in tool.parameters.get("properties", {}).items()
-        }
+        given = tool.parameters.get("properties", {})
+        self.inputs = {name: _input(name, schema, name in needed) for name, schema in given.items()}
         super().__init__()
 
     def forward(self, *values: Any, **args: Any) -> str:

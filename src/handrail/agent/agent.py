@@ -4,8 +4,6 @@ agent = Agent(default(), [model], store=SessionStore())
 print(agent.run("What is in this folder?").answer)
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect
@@ -15,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..app import Handrail
 from ..base.loops import on_worker
@@ -28,7 +26,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessa
 from ..tools.skills.library import Library, skills_prompt
 from ..types import NO_CALLER, Caller, CancelToken, JsonDict
 from .conversation import Compaction, Conversation
-from .delegation import MAX_DEPTH, BackgroundChildren, Lineage, delegate
+from .delegation import CHILD_MODEL_CALLS, INSTRUCTIONS, MAX_DEPTH, WITHOUT, BackgroundChildren, Lineage, delegate
 from .events import DEFAULT_BUDGETS, Budgets, End, Event, TurnEnded, Usage
 from .loop import Loop
 from .memory import Memory, Store, Todos, restore
@@ -248,8 +246,7 @@ class Agent:
         return ended
 
     async def _ask_for_more(self, over: End) -> bool:
-        person = self.loop.tool_calls.caller.person or self.app.runtime.person
-        if person is None:
+        if (person := self.loop.tool_calls.caller.person or self.app.runtime.person) is None:
             return False
         question = f"The budget of this turn for {over.value} is used up. Go on with as much again?"
         answer = await on_worker(person.ask, question, ["yes", "no"])
@@ -286,7 +283,7 @@ class Agent:
             self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
             self.app.environments.close(self.session_id)
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -316,8 +313,6 @@ class Agent:
 
     def _messages(self) -> list[JsonDict]:
         return [dict(each) for each in self.loop.conversation.messages]
-
-    # For the agent-level tools.
 
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
         which = Store[store.upper()]
@@ -352,11 +347,9 @@ class Agent:
 
     def charge(self, usage: Usage) -> None:
         """Add a child's usage to this turn."""
-        self.loop.charge(usage)
+        self.loop.turn.charge(usage)
 
-    def child(
-        self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
-    ) -> Agent:
+    def child(self, goal: str, toolsets: Sequence[str] | None) -> "Agent":
         """An agent that works for this one, with no tool that this one may not use."""
         mine, disabled = self.loop.tool_calls.toolsets
         known = set(self.app.toolsets.select(mine, disabled))
@@ -370,9 +363,9 @@ class Agent:
             self.models,
             store=self.store,
             toolsets=list(toolsets) if toolsets else mine,
-            without=[*disabled, *without, *lowest],
-            budgets=self.loop.left()._replace(model_calls=model_calls),
-            identity=f"{IDENTITY}\n{instructions}",
+            without=[*disabled, *WITHOUT, *lowest],
+            budgets=self.loop.turn.left()._replace(model_calls=CHILD_MODEL_CALLS),
+            identity=f"{IDENTITY}\n{INSTRUCTIONS}",
             platform=self.platform,
             cwd=self.cwd,
             memory=self._memory,

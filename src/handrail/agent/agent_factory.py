@@ -58,12 +58,11 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     or `LAST`; `id` is one to continue, or to begin under that name. `environment` and `caller` are as for `Agent`.
     Raises ModelError with what to do when there is no model, and SessionNotFound.
     """
-    if app is None:
-        app = default()
+    app = app or default()
     config, providers = app.config, known_providers(app.plugins)
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if app.mcp is not None:
-        app.mcp.ask_model_by(sampler_of(chosen, app.runtime.hooks.invoke))
+        app.mcp.connections.requests.sampler = sampler_of(chosen, app.runtime.hooks.invoke)
     kept = store or open_store(config.home)
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None
@@ -97,7 +96,6 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
 
 
 def budgets_of(config: ModelConfig) -> Budgets:
-    """The configured budgets of a turn."""
     limits = (config.max_turn_tokens or None, config.max_turn_seconds or None, config.max_turn_cost or None)
     return Budgets(config.max_model_calls, *limits)
 
@@ -107,11 +105,9 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
         return store.get(wanted)
     # A session without a title has no message yet: it may be another terminal's.
     latest = next((info for info in store.recent(limit=_MAX_SEARCHED, cwd=cwd) if info.title), None)
-    if latest is None:
-        raise SessionNotFound(
-            f"there is no session in {cwd} yet; `handrail sessions list` shows those of other folders"
-        )
-    return latest
+    if latest is not None:
+        return latest
+    raise SessionNotFound(f"there is no session in {cwd} yet; `handrail sessions list` shows those of other folders")
 
 
 async def answer_once(

@@ -8,13 +8,11 @@ for said in cassette.said:
 print(player.differences())
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ..app import Handrail
 from ..core.outcome import error_outcome
@@ -29,8 +27,6 @@ _VERSION = 1
 
 
 class Recorded(NamedTuple):
-    """One call and its result."""
-
     tool: str
     arguments: JsonDict
     result: Any
@@ -56,7 +52,7 @@ class Cassette(NamedTuple):
     calls: tuple[Recorded, ...]
 
     @classmethod
-    def of_session(cls, store: SessionStore, session_id: str) -> Cassette:
+    def of_session(cls, store: SessionStore, session_id: str) -> Self:
         info = store.get(session_id)
         messages = [stored.message for stored in store.messages(info.id, hidden=True)]
         results = {each["tool_call_id"]: each["content"] for each in messages if each["role"] == "tool"}
@@ -82,7 +78,7 @@ class Cassette(NamedTuple):
             raise StoreError(f"{path} cannot be written: {error.strerror}") from None
 
     @classmethod
-    def load(cls, path: Path) -> Cassette:
+    def load(cls, path: Path) -> Self:
         try:
             lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             head = lines[0]

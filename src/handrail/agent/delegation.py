@@ -1,7 +1,5 @@
 """Child agents: each with its own conversation, tools, environment and budget; their number and depth are bounded."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +15,14 @@ from .events import End, Event, Notice, ToolStarted, TurnEnded, Usage
 MAX_DEPTH = 2
 MAX_AT_ONCE = 3
 MAX_SUMMARY_CHARS = 12_000
-_CHILD_MODEL_CALLS = 50
+CHILD_MODEL_CALLS = 50
 _LABEL_CHARS = 30  # so that what the child does fits on the same line
-_INSTRUCTIONS = (
+INSTRUCTIONS = (
     "You are a child agent: another agent gave you this task, and reads only your last message. Do it alone, then say what you "
     "found or did, with exact names and paths, what failed, and what is left. Nobody can answer questions."
 )
 # A child has no user to ask and no memory of its own.
-_WITHOUT = ("clarify", "memory", "messaging", "cronjob")
+WITHOUT = ("clarify", "memory", "messaging", "cronjob")
 _CLOSE_SECONDS = 5.0
 
 
@@ -45,9 +43,7 @@ class Agent(Protocol):
 
     @property
     def session_id(self) -> str: ...
-    def child(
-        self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
-    ) -> Agent: ...
+    def child(self, goal: str, toolsets: Sequence[str] | None) -> "Agent": ...
     def charge(self, usage: Usage) -> None: ...
     def hook(self, name: str, **payload: Any) -> object: ...
     def interrupt(self, reason: str = ...) -> None: ...
@@ -58,10 +54,8 @@ class Agent(Protocol):
 async def delegate(
     parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, notify: Callable[[str], object]
 ) -> list[JsonDict]:
-    if parent.lineage.depth >= MAX_DEPTH:
-        raise ToolFailed(
-            f"a child at depth {parent.lineage.depth} cannot have children of its own; do the task yourself"
-        )
+    if (depth := parent.lineage.depth) >= MAX_DEPTH:
+        raise ToolFailed(f"a child at depth {depth} cannot have children of its own; do the task yourself")
     slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
@@ -84,13 +78,7 @@ async def run_child(
     if cancel.cancelled:
         return {"task": number, "status": "cancelled", "summary": ""}
     try:
-        child = parent.child(
-            goal,
-            toolsets=task.get("toolsets"),
-            without=_WITHOUT,
-            instructions=_INSTRUCTIONS,
-            model_calls=_CHILD_MODEL_CALLS,
-        )
+        child = parent.child(goal, task.get("toolsets"))
     except HandrailError as error:
         return {"task": number, "status": "failed", "summary": str(error)}
     about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}
@@ -196,9 +184,8 @@ class BackgroundChildren:
     def _start(self, tasks: Sequence[Mapping[str, Any]]) -> list[BackgroundChild]:
         running = sum(not each.work.done() for each in self._children.values())
         if running + len(tasks) > MAX_AT_ONCE:
-            raise ToolFailed(
-                f"{running} children run already, and at most {MAX_AT_ONCE} do at a time; stop one, or wait"
-            )
+            most = f"at most {MAX_AT_ONCE} do at a time"
+            raise ToolFailed(f"{running} children run already, and {most}; stop one, or wait")
         made = []
         for task in tasks:
             made.append(BackgroundChild(self._parent, f"child-{len(self._children) + 1}", task))

@@ -1,7 +1,5 @@
 """The events of a turn, in the order in which things happen, one value per event; and what it has used of its budgets."""
 
-from __future__ import annotations
-
 import time
 from enum import Enum
 from typing import NamedTuple
@@ -18,7 +16,7 @@ class Usage(NamedTuple):
     cached_tokens: int = 0
     cost: float | None = None
 
-    def plus(self, other: Usage) -> Usage:
+    def plus(self, other: "Usage") -> "Usage":
         costs = [usage.cost for usage in (self, other) if usage.cost is not None]
         return Usage(
             self.input_tokens + other.input_tokens,

@@ -15,19 +15,7 @@ from ..settings.services import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .conversation import Compaction, Conversation, estimate
-from .events import (
-    DEFAULT_BUDGETS,
-    Budgets,
-    End,
-    Event,
-    MessageEnded,
-    Notice,
-    TextDelta,
-    ToolEnded,
-    Turn,
-    TurnEnded,
-    Usage,
-)
+from .events import Budgets, End, Event, MessageEnded, Notice, TextDelta, ToolEnded, Turn, TurnEnded
 from .model_middleware import ModelMiddleware
 from .models.base import Answer, ModelRequests, whole_answer
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
@@ -56,12 +44,10 @@ class Interrupted(Exception):
 
 
 class Loop:
-    """The turns of one conversation, one at a time; `interrupt` may be called from any thread.
-
-    `system` returns the prompt, `compaction` keeps the conversation within the window, `notifications` returns what the model
-    should know before it continues; its argument tells whether a turn starts. `ask_for_more` asks whether to go on with as
-    much again when a budget is used up.
-    """
+    """The turns of one conversation, one at a time; `interrupt` may be called from any thread. `system` returns the prompt,
+    `compaction` keeps the conversation within the window, `notifications` returns what the model should know before it
+    continues; its argument tells whether a turn starts. `ask_for_more` asks whether to go on with as much again when a budget
+    is used up."""
 
     def __init__(  # noqa: PLR0913  each is a part that can be replaced
         self,
@@ -70,31 +56,23 @@ class Loop:
         tool_calls: ToolCalls,
         *,
         system: Callable[[], str],
-        compaction: Compaction | None = None,
-        notifications: Callable[[bool], Iterable[str]] = lambda _: (),
-        budgets: Budgets = DEFAULT_BUDGETS,
-        hook: Callable[..., list[Any]] | None = None,
-        ask_for_more: Callable[[End], Awaitable[bool]] | None = None,
-        middleware: ModelMiddleware | None = None,
+        compaction: Compaction,
+        notifications: Callable[[bool], Iterable[str]],
+        budgets: Budgets,
+        hook: Callable[..., list[Any]] | None,
+        ask_for_more: Callable[[End], Awaitable[bool]] | None,
+        middleware: ModelMiddleware | None,
     ) -> None:
         self._hook = hook
         self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
         self._system, self._compaction, self._notifications = system, compaction, notifications
         self._ask_for_more, self._middleware = ask_for_more, middleware
         self._stop = CancelToken()
-        self._turn = Turn(budgets)
+        self.turn = Turn(budgets)
 
     def interrupt(self, reason: str = "the user interrupted") -> None:
         """Stop the model's answer and every running call. What was done is kept."""
         self._stop.cancel(reason)
-
-    def charge(self, usage: Usage) -> None:
-        """Add the usage of a child agent or helper to this turn."""
-        self._turn.charge(usage)
-
-    def left(self) -> Budgets:
-        """What is left of this turn's budgets."""
-        return self._turn.left()
 
     async def arun(
         self,
@@ -104,11 +82,9 @@ class Loop:
         adding: Callable[[], Awaitable[str]] | None = None,
     ) -> TurnEnded:
         """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours.
-
-        Without a message it goes on with the turn that was interrupted.
-        """
+        Without a message it goes on with the turn that was interrupted."""
         self._stop = CancelToken()
-        self._turn = turn = Turn(self.budgets)
+        self.turn = turn = Turn(self.budgets)
         self.tool_calls.start_turn()
         try:
             self.conversation.complete(
@@ -183,9 +159,8 @@ class Loop:
                 return turn.ended(End.ANSWERED)
             if text := message["content"]:
                 self._observe("on_interim_message", **self._about(turn.model_calls), text=text, already_streamed=True)
-            results, calls = await self.tool_calls.run(
-                message["tool_calls"], self._stop, note_changes, seconds=turn.seconds_left()
-            )
+            seconds, asked_for = turn.seconds_left(), message["tool_calls"]
+            results, calls = await self.tool_calls.run(asked_for, self._stop, note_changes, seconds=seconds)
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
@@ -198,10 +173,9 @@ class Loop:
         about = {"session_id": self.conversation.info.id, "model": self.requests.models[0].name, "attempt": attempt}
         more = {"final_response": answer["content"], "changed_paths": sorted(changed)}
         for found in await self._call_hook("pre_verify", **about, **more, coding=True):
-            wants_more = isinstance(found, dict) and (found.get("action"), found.get("decision"))
-            if wants_more in (("continue", None), (None, "block")) and (
-                text := found.get("message", found.get("reason"))
-            ):
+            how = (found.get("action"), found.get("decision")) if isinstance(found, dict) else None
+            text = how in (("continue", None), (None, "block")) and found.get("message", found.get("reason"))
+            if text:
                 self.conversation.say(str(text), by=_OURSELVES)
                 return True
         return False
@@ -212,7 +186,7 @@ class Loop:
         try:
             answer, asked = await self._ask(turn, tools, listener)
         except ModelError as error:
-            if not error.too_long or self._compaction is None:
+            if not error.too_long:
                 raise
             # The window is smaller than configured: try half of the refused size, once.
             listener(Notice(f"{error}; shortening the conversation"))
@@ -227,9 +201,9 @@ class Loop:
         return message, answer
 
     async def _compacted(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
-        if self._compaction is not None and self._compaction.is_due(self.conversation, self.requests, tools, **more):
+        if self._compaction.is_due(self.conversation, self.requests, tools, **more):
             work = self._compaction(self.conversation, self.requests, tools, listener, **more)
-            self.charge(await self._interruptible(work, self._turn.seconds_left()))
+            self.turn.charge(await self._interruptible(work, self.turn.seconds_left()))
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
         """The model's whole answer and its record. When it is stopped, the text so far is kept."""

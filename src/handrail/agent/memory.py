@@ -1,21 +1,16 @@
 """What an agent keeps: across sessions its own notes and what it knows about the user, in two files; in a session its todos."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.safe_text import instructions_in, made_visible, suspicion_of
 from ..config.paths import locked, read_text, state_dir, write_text
 from ..errors import InvalidArguments
 from ..protocols import TodoItem
-
-if TYPE_CHECKING:
-    from ..store.sessions import StoredMessage
+from ..store.sessions import StoredMessage
 
 _SEPARATOR = "\n§\n"
 
@@ -50,16 +45,13 @@ class Memory:
         self._change(store, lambda entries: _changed(entries, _only(entries, old), []))
 
     def used(self, store: Store) -> tuple[int, int]:
-        """Characters used, and the limit."""
         return len(_SEPARATOR.join(self.entries(store))), store.value[1]
 
     def as_text(self) -> str:
         """Both, for a prompt."""
         titles = {Store.MEMORY: "Your own notes", Store.USER: "About the user"}
-        parts = [(titles[store], self.entries(store)) for store in Store]
-        return "\n\n".join(
-            f"{title}:\n" + "\n".join(f"- {_marked(each)}" for each in entries) for title, entries in parts if entries
-        )
+        parts = [(titles[store], [f"- {_marked(each)}" for each in self.entries(store)]) for store in Store]
+        return "\n\n".join("\n".join([f"{title}:", *lines]) for title, lines in parts if lines)
 
     def _change(self, store: Store, change: object) -> None:
         with locked(self._path(store)) as target:
@@ -78,8 +70,7 @@ class Memory:
 
 
 def _checked(text: str) -> str:
-    entry = text.strip()
-    if not entry:
+    if not (entry := text.strip()):
         raise InvalidArguments("an entry must have text")
     if _SEPARATOR.strip() in entry:
         raise InvalidArguments(f"an entry cannot contain {_SEPARATOR.strip()!r}, which separates entries")

@@ -29,7 +29,6 @@ class ModelMiddleware:
     async def rewritten(
         self, requests: ModelRequests, messages: Messages, tools: Messages, about: JsonDict
     ) -> JsonDict:
-        """The request that is to be sent."""
         # A copy: what a plugin changes is changed in this request only.
         request = deepcopy({"model": requests.models[0].name, "messages": list(messages), "tools": list(tools)})
         return await asyncio.to_thread(self._hooks.chain("llm_request", "request", about).rewritten, request)

@@ -1,17 +1,12 @@
 """Go back to before a message of the user: take back what was said since, and what the calls have changed on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..effects.calls import Calls
 from ..errors import InvalidArguments
+from ..store.sessions import StoredMessage
+from .agent import Agent
 from .conversation import ADDED_BY
-
-if TYPE_CHECKING:
-    from ..effects.calls import Calls
-    from ..store.sessions import StoredMessage
-    from .agent import Agent
 
 PARTS = ("message", "files")
 _MAX_NAMED = 15
@@ -31,7 +26,6 @@ def last(agent: Agent, text: str) -> tuple[list[StoredMessage], str]:
 
 
 def since(agent: Agent, text: str) -> tuple[list[StoredMessage], str]:
-    """What `/rewind N [message|files]` means."""
     messages, (number, _, part) = asked(agent), text.partition(" ")
     is_known = number.isascii() and number.isdecimal() and 0 < int(number) <= len(messages)
     if not is_known or part not in ("", *PARTS):
@@ -59,7 +53,5 @@ def go_back(agent: Agent, calls: Calls, messages: Sequence[StoredMessage], part:
     if part == "files":
         return lines or ["Nothing on disk was changed since."], ""
     first = [agent.undo() for _ in messages][-1]
-    return [
-        *lines,
-        "Taken back." if part != "message" else "Taken back. Files and other effects stay as they are.",
-    ], first
+    said = "Taken back." if part != "message" else "Taken back. Files and other effects stay as they are."
+    return [*lines, said], first

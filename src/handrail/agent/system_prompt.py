@@ -1,8 +1,6 @@
-"""The system prompt, made of parts that stay the same for a whole session.
-
-Providers cache a prompt that starts like the previous one, so nothing that changes (the time, the list of jobs) is in it:
-memory and project files are read once, when the session starts.
-"""
+"""The system prompt, made of parts that stay the same for a whole session. Providers cache a prompt that starts like the
+previous one, so nothing that changes (the time, the list of jobs) is in it: memory and project files are read once, when the
+session starts."""
 
 import os
 import platform
@@ -47,9 +45,7 @@ class Where(NamedTuple):
 
 def assemble(parts: Iterable[Part]) -> str:
     """The prompt: the non-empty parts, each under its title."""
-    return "\n\n".join(
-        f"# {part.title}\n{part.text}" if part.title else part.text for part in parts if part.text.strip()
-    )
+    return "\n\n".join(f"# {title}\n{text}" if title else text for title, text in parts if text.strip())
 
 
 def standard_parts(
@@ -76,16 +72,9 @@ def project_files(cwd: Path) -> Iterator[tuple[Path, str]]:
     folders = _folders(cwd)
     for folder in reversed(folders[: _root(folders) + 1]):
         for name in CONTEXT_FILES:
-            text = _read(folder / name)
-            if text:
+            if text := _read(folder / name):
                 yield folder / name, text
                 break
-
-
-def project_root(cwd: Path) -> Path:
-    """The nearest folder with a repository, else the working directory itself."""
-    folders = _folders(cwd)
-    return folders[_root(folders)] if folders else cwd
 
 
 def _folders(cwd: Path) -> list[Path]:
@@ -110,13 +99,12 @@ def _read(path: Path) -> str:
 
 
 class FolderTrust:
-    """Whether the user trusts the project of a folder, by the trust file of `home`: only then are its instructions used.
-
-    What runs code (the project's plugins, MCP servers and skills) is trusted apart, by its content.
-    """
+    """Whether the user trusts the project of a folder, by the trust file of `home`: only then are its instructions used. What
+    runs code (the project's plugins, MCP servers and skills) is trusted apart, by its content."""
 
     def __init__(self, folder: Path, home: str = "") -> None:
-        self.project = Path(os.path.realpath(project_root(folder)))
+        folders = _folders(folder)
+        self.project = Path(os.path.realpath(folders[_root(folders)] if folders else folder))
         self._trust = Trust(state_dir(home) / TRUST_FILE)
 
     def is_trusted(self) -> bool:

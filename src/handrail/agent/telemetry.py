@@ -1,8 +1,6 @@
-"""OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module.
-
-A program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. The content of messages is
-included only on request.
-"""
+"""OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module. A
+program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. The content of messages is included
+only on request."""
 
 import contextlib
 import json
@@ -81,8 +79,7 @@ class Telemetry:
         return self._start(f"{EXECUTE_TOOL} {name}", attributes, kind="INTERNAL")
 
     def _start(self, name: str, attributes: Mapping[str, str], *, kind: str) -> Span:
-        tracer = _tracer()
-        if tracer is None:
+        if (tracer := _tracer()) is None:
             return Span()
         from opentelemetry.trace import SpanKind
 

@@ -1,7 +1,5 @@
 """Run the tool calls of one answer: only those that this agent may make, with events as they run, and a stop for loops."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -42,7 +40,7 @@ class ToolCalls:
         play: Run | None = None,
         caller: Caller = NO_CALLER,
     ) -> None:
-        self._app, self._session, self._state = app, session, state
+        self.app, self._session, self._state = app, session, state
         self.toolsets, self.telemetry, self.caller = toolsets, telemetry, caller
         self._play = play
         self.at_hand: Sequence[str] | None = None  # toolsets; the tools of others have to be searched for
@@ -51,8 +49,8 @@ class ToolCalls:
     def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
         """The tools that a model with such a context window is shown now; None means that all fit."""
         enabled, disabled = self.toolsets
-        room = None if context_tokens is None else self._app.room_for_tools(context_tokens)
-        return self._app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
+        room = None if context_tokens is None else self.app.room_for_tools(context_tokens)
+        return self.app.definitions.list(enabled, list(disabled), quiet=True, max_chars=room, at_hand=self.at_hand)
 
     def start_turn(self) -> None:
         self._failures.clear()
@@ -64,10 +62,9 @@ class ToolCalls:
         running = _RunningCalls(self, calls, listener)
         enabled, disabled = self.toolsets
         # Also those that the model calls from code, or has to search for.
-        mine = self._app.definitions.names(enabled, list(disabled))
+        mine = self.app.definitions.names(enabled, list(disabled))
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
-        allowed = [call for call in calls if call["id"] not in answers]
-        if allowed:
+        if allowed := [call for call in calls if call["id"] not in answers]:
             limit = self._limit(allowed) if seconds is None else min(seconds, self._limit(allowed))
             ran = await self._run(allowed, mine, stop, running, limit)
             answers |= {message["tool_call_id"]: message for message in ran}
@@ -77,7 +74,7 @@ class ToolCalls:
         return guarded, running.ended
 
     async def _run(
-        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, running: _RunningCalls, limit: float
+        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, running: "_RunningCalls", limit: float
     ) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 
@@ -85,7 +82,7 @@ class ToolCalls:
             event = ToolProgress(update.tool_call_id, update.tool, update.message, update.fraction)
             loop.call_soon_threadsafe(running.listener, event)
 
-        return await (self._play or self._app.batches.run)(
+        return await (self._play or self.app.batches.run)(
             calls,
             timeout=limit,
             task_id=self._session,
@@ -101,10 +98,10 @@ class ToolCalls:
 
     def _limit(self, calls: Sequence[JsonDict]) -> float:
         """A tool with its own timeout is not cut short by the timeout for all calls together."""
-        registry = self._app.runtime.registry
+        registry = self.app.runtime.registry
         entries = (registry.get_entry(call["function"]["name"]) for call in calls)
         longest = max((entry.timeout or 0.0 for entry in entries if entry is not None), default=0.0)
-        return max(self._app.config.calls.batch_timeout, longest)
+        return max(self.app.config.calls.batch_timeout, longest)
 
     def _guarded(self, function: JsonDict, result: JsonDict, stop: CancelToken, listener: Listener) -> JsonDict:
         """The result, with a warning to the model if it repeats a failing call."""
@@ -119,20 +116,13 @@ class ToolCalls:
         hint = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
         return {**result, "content": json.dumps({**failure, "hint": hint}, ensure_ascii=False)}
 
-    def emoji(self, tool: str) -> str:
-        return self._app.runtime.registry.get_emoji(tool)
-
 
 def _refused(calls: Sequence[JsonDict], mine: frozenset[str]) -> dict[str, JsonDict]:
     """The results of calls to tools that this model may not use."""
     names = {call["id"]: call["function"]["name"] for call in calls}
-    return {
-        call_id: tool_message(
-            call_id, name, error_outcome(UnknownTool(f"{name!r} is not one of your tools; {did_you_mean(name, mine)}"))
-        )
-        for call_id, name in names.items()
-        if name not in mine
-    }
+    why = {name: f"{name!r} is not one of your tools; {did_you_mean(name, mine)}" for name in {*names.values()} - mine}
+    errors = {name: error_outcome(UnknownTool(reason)) for name, reason in why.items()}
+    return {call_id: tool_message(call_id, name, errors[name]) for call_id, name in names.items() if name in errors}
 
 
 class _RunningCalls:
@@ -153,7 +143,8 @@ class _RunningCalls:
             return
         name = function["name"]
         self._running[call_id] = function, time.time(), self._tool_calls.telemetry.tool(name, call_id)
-        self.listener(ToolStarted(call_id, name, arguments_of(function), self._tool_calls.emoji(name)))
+        emoji = self._tool_calls.app.runtime.registry.get_emoji(name)
+        self.listener(ToolStarted(call_id, name, arguments_of(function), emoji))
 
     def ask(self, request: ApprovalRequest) -> None:
         """A call waits for an answer."""

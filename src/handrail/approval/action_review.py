@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..judge.values.data_files import read_tables
-from ..judge.values.disk import NO_HOMES, ShellMemory, local_homes, make_homes
+from ..judge.values.disk import NO_HOMES, Homes, ShellMemory, local_homes, make_homes
 from ..protocols import Action, ActionKind
 from .allowlist import can_be_anything
 from .policy import Judged, Policy
 from .settings import policy_file
-from .task_disk import TaskDisks
+from .task_disk import HostDisk, Lookups, RemoteDisk, TaskDisks
 from .typed_input import read_typed
 
 if TYPE_CHECKING:
     from ..judge.rules import Match, Rulebook
-    from ..judge.values.disk import Homes
-    from .task_disk import HostDisk, Lookups, RemoteDisk
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +35,7 @@ _FRESH = ShellMemory()
 _MAX_KNOWN, _MAX_KNOWN_CHARS, _MAX_LOOKUPS = 1000, 1000, 20
 _FAILED, _NO_ACTION = "judge.failed", Action(ActionKind.COMMAND, "")
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
-_INTERPRETERS = {
-    **dict.fromkeys(("javascript", "js", "node"), "node -e"),
-    **dict.fromkeys(("bash", "shell"), "bash -c"),
-    "python": "python3 -c",
-    "sh": "sh -c",
-    "perl": "perl -e",
-    "ruby": "ruby -e",
-    "php": "php -r",
-}
+_INTERPRETERS = read_tables(__file__)["interpreters"]
 
 
 class Judge:
@@ -68,10 +58,12 @@ class Judge:
         if known is not None and (disk is None or disk.holds(known[1])):
             judged = Judged(action, known[0].findings, known[0].command_lines)
         else:
-            judged = _WAYS[action.kind](self, action._replace(details={**details, **more}), tool, policy.rulebook)
+            # Each kind has a method of its name.
+            way: Callable[[Action, str, Rulebook | None], Judged] = getattr(self, f"_{action.kind.value}")
+            judged = way(action._replace(details={**details, **more}), tool, policy.rulebook)
             if key is not None and more.get("shell", _FRESH) == _FRESH:
                 self._remember(key, judged, {} if disk is None else disk.lookups)
-        if policy.ask_tools and policy.asks_about_tool(tool):
+        if any(fnmatchcase(tool, pattern) for pattern in policy.ask_tools):
             name = rule_name("tool", tool)
             listed = Finding(name, Severity.ASK, f"approvals.ask_tools lists {tool}", (0, len(action.text)))
             judged = judged._replace(findings=(*judged.findings, listed))
@@ -121,10 +113,7 @@ class Judge:
         language = str(action.details.get("language", "python")).lower()
         interpreter = _INTERPRETERS.get(language)
         if interpreter is None:
-            why = f"runs {language} code, which cannot be judged"
-            return Judged(
-                action, (Finding("code.unknown", Severity.ASK, why, (0, len(action.text)), (), Reach.UNKNOWN),)
-            )
+            return _asking(action, "code.unknown", f"runs {language} code, which cannot be judged", Reach.UNKNOWN)
         command = f"{interpreter} {shlex.quote(action.text)}"
         judged = self._command(action._replace(text=command), tool, rulebook)
         shift = len(interpreter) + 2
@@ -139,9 +128,7 @@ class Judge:
         if reading.findings:
             return Judged(action, reading.findings)
         judged = self._command(action._replace(text=reading.text), tool, rulebook)
-        findings: Iterable[Finding] = judged.findings
-        if not reading.is_shell:
-            findings = _clear(findings)
+        findings = judged.findings if reading.is_shell else _clear(judged.findings)
         moved = [_within(finding, -reading.start, len(action.text), exact=True) for finding in findings]
         for command, certain in reading.commands:
             found = self._command(action._replace(text=command), tool, rulebook).findings
@@ -149,7 +136,7 @@ class Judge:
             moved += [replace(one, span=(0, len(action.text))) for one in (counted if certain else _clear(counted))]
         return Judged(action, tuple(moved), judged.command_lines)
 
-    def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+    def _file_write(self, action: Action, _: str, __: Rulebook | None) -> Judged:
         self._disks.note_written(action)
         ours = self._self_protection.of_file(action)
         if ours is not None:
@@ -172,14 +159,13 @@ class Judge:
 
     def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
         """A tool that declares itself destructive, or a question from a plugin."""
-        why, place = str(action.details.get("why") or ""), (0, len(action.text))
-        if why:
+        if why := str(action.details.get("why") or ""):
             named = str(action.details.get("rule") or "")
             reach = Reach.NOWHERE if named else Reach.UNKNOWN  # a question without a name can be answered only once
-            return Judged(action, (Finding(rule_name("hook", named or tool), Severity.ASK, why, place, (), reach),))
+            return _asking(action, rule_name("hook", named or tool), why, reach)
         if action.details.get("destructive"):
             why = "an external tool that declares itself destructive: it can delete or overwrite"
-            return Judged(action, (Finding(rule_name("tool", tool), Severity.ASK, why, place),))
+            return _asking(action, rule_name("tool", tool), why)
         return Judged(action)
 
     def _held(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
@@ -187,7 +173,7 @@ class Judge:
         details, rule = action.details, str(action.details["rule"])
         found: tuple[Finding, ...] = ()
         if details.get("path"):  # a path that no tool may write stays one
-            written = self._file(action._replace(text=str(details["path"])), tool, rulebook)
+            written = self._file_write(action._replace(text=str(details["path"])), tool, rulebook)
             found = tuple(one for one in written.findings if one.severity is Severity.BLOCK)
         elif not details.get("once"):
             rule = rule_name(rule, action.text)
@@ -197,27 +183,18 @@ class Judge:
         return Judged(action, (*found, asked))
 
 
-_WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
-    ActionKind.COMMAND: Judge._command,
-    ActionKind.INPUT: Judge._input,
-    ActionKind.CODE: Judge._code,
-    ActionKind.FILE_WRITE: Judge._file,
-    ActionKind.FILE_READ: Judge._file_read,
-    ActionKind.CONNECT: Judge._connect,
-    ActionKind.TOOL: Judge._tool,
-    ActionKind.HELD: Judge._held,
-}
-
-
 def _of_path(action: Action, find: Callable[[str, str], Sequence[Match]]) -> Judged:
     from ..judge.values.paths import with_homes
 
-    place = (0, len(action.text))
+    place, argv = (0, len(action.text)), (action.text,)
     with with_homes(_homes(action)):
         found = find(action.text, action.cwd or "/")
-    return Judged(
-        action, tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found)
-    )
+    findings = (Finding(m.rule.id, m.rule.severity, m.rule.why, place, argv, m.reach) for m in found)
+    return Judged(action, tuple(findings))
+
+
+def _asking(action: Action, rule: str, why: str, reach: Reach = Reach.NOWHERE) -> Judged:
+    return Judged(action, (Finding(rule, Severity.ASK, why, (0, len(action.text)), (), reach),))
 
 
 def rule_name(theme: str, name: str) -> str:
@@ -227,8 +204,10 @@ def rule_name(theme: str, name: str) -> str:
 
 def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
+    from ..judge.assessor import assess  # the parser is loaded with the first command: some programs never run one
+
     known = {name: action.details[name] for name in ("project", "variables", "disk", "shell") if name in action.details}
-    return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
+    return assess(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
 
 
 def _homes(action: Action) -> Homes:
@@ -236,14 +215,6 @@ def _homes(action: Action) -> Homes:
     if home := action.details.get("home"):
         return make_homes((str(home),))
     return NO_HOMES if action.isolated and not action.reaches_host else local_homes()
-
-
-@functools.cache
-def _assess() -> Callable[..., Assessment]:
-    """The parser is loaded with the first command: some programs never run one."""
-    from ..judge.assessor import assess
-
-    return assess
 
 
 def _clear(findings: Iterable[Finding]) -> list[Finding]:
@@ -255,9 +226,7 @@ def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Findin
     """A finding in a longer text, moved to the part of it that starts at `shift`."""
     start, end = finding.span
     span = (max(0, start - shift), min(length, end - shift)) if exact else (0, length)
-    if span[0] >= span[1]:
-        span = (0, length)
-    return replace(finding, span=span)
+    return replace(finding, span=span if span[0] < span[1] else (0, length))
 
 
 DANGEROUS_PATTERNS: list[tuple[str, str]] = [
@@ -272,14 +241,10 @@ _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 
 def findings_of_added(command: str) -> tuple[Finding, ...]:
     """What the entries that a program has added find in a command; costs next to nothing when there are none."""
-    if DANGEROUS_PATTERNS == _BUILTIN:
-        return ()
     found = []
-    for pattern, description in DANGEROUS_PATTERNS:
-        if (pattern, description) in _BUILTIN:
-            continue
-        match = re.search(pattern, command, re.IGNORECASE | re.DOTALL)
-        if match is not None:
+    added = [] if DANGEROUS_PATTERNS == _BUILTIN else [each for each in DANGEROUS_PATTERNS if each not in _BUILTIN]
+    for pattern, description in added:
+        if match := re.search(pattern, command, re.IGNORECASE | re.DOTALL):
             rule = f"pattern.{_NOT_IN_AN_ID.sub('-', description.lower()).strip('-') or 'added'}"
             found.append(Finding(rule, Severity.ASK, description, match.span()))
     return tuple(found)
@@ -289,19 +254,14 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     """`(dangerous, the rule's id, why)`: what the judge finds, else what an added pattern finds."""
     from ..judge.assessor import detect_dangerous_command as judged  # the judge loads with the first command
 
-    verdict = judged(command)
-    if not verdict[0]:
-        for finding in findings_of_added(command)[:1]:
-            return True, finding.rule, finding.why
-    return verdict
+    verdict, added = judged(command), findings_of_added(command)
+    return (True, added[0].rule, added[0].why) if added and not verdict[0] else verdict
 
 
 _WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
 _WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
 _USUAL = "~/.config/handrail"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
-
-
 # `$(pidof handrail)`, `$(python3 -c "import handrail; ...")`, and the same in backquotes.
 _FINDS_US = re.compile(
     r"\$\([^()]*(?:\([^()]*\)[^()]*)*handrail(?:[^()]*\([^()]*(?:\([^()]*\)[^()]*)*\))*[^()]*\)|`[^`]*handrail[^`]*`"
@@ -337,31 +297,26 @@ class SelfProtection:
         return text
 
     def in_usual_place(self, action: Action) -> str | None:
-        """The command with each of the folders replaced by their usual location, which the rules know in every spelling.
-        None when it names none of them."""
-        command = self.renamed(_with_own_processes(action.text))
+        """The command with each of the folders replaced by their usual location, which the rules know in every spelling, and
+        what would print the number of our process, or a path of ours, by a name that they know. None when it has none of it."""
+        command = action.text
+        if _ACTS_ON_PROCESSES.search(command) is not None:
+            command = _FINDS_US.sub("handrail.process", command)
+            command = re.sub(rf"(?<![\w./]){os.getpid()}(?![\w./])", "handrail.process", command)
+        elif "handrail" in command:
+            command = _FINDS_US.sub(_USUAL, command)
+        command = self.renamed(command)
         if any(_is_in(action.cwd, folder) for folder in self._folders):
             command = f"cd {_USUAL}; {command}"
-        return None if command is action.text or command == action.text else command
-
-
-def _with_own_processes(command: str) -> str:
-    """The command with what would print the number of our process, or a path of ours, replaced by a name that the rules know."""
-    if _ACTS_ON_PROCESSES.search(command) is None:
-        return _FINDS_US.sub(_USUAL, command) if "handrail" in command else command
-    command = _FINDS_US.sub("handrail.process", command)
-    return re.sub(rf"(?<![\w./]){os.getpid()}(?![\w./])", "handrail.process", command)
+        return None if command == action.text else command
 
 
 def private_dirs(home: str = "") -> list[Path]:
     """The configuration, state and cache in `home` (by default this user's), what their links point to, and the project's
     policy file."""
-    config = config_path(home)
-    places = [config.parent, state_dir(home), cache_dir(home)]
-    if config.is_symlink():
-        places.append(Path(os.path.realpath(config)))
-    project = policy_file()
-    return [*places, project] if project is not None else places
+    config, project = config_path(home), policy_file()
+    linked = [Path(os.path.realpath(config))] if config.is_symlink() else []
+    return [config.parent, state_dir(home), cache_dir(home), *linked, *([] if project is None else [project])]
 
 
 def _is_our_name(path: str) -> bool:

@@ -16,23 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..judge.values.assessment import Reach
+from ..judge.values.data_files import Words
 
 if TYPE_CHECKING:
     from ..judge.rules import Command
 
 _TOOL = "tool:"
-# Shells and their like run anything: allowing them by name allows everything.
-_RUN_ANYTHING = frozenset(
-    "sh bash zsh dash ksh fish ash busybox env xargs eval exec sudo doas su ssh python python3 perl ruby node php nohup "
-    "timeout time nice parallel find watch setsid".split()
-)
-# With one of these between its words, a command is another than the one that was allowed.
-_ELSEWHERE = (
-    "-c --config --config-env --exec-path --git-dir --upload-pack --receive-pack -H --host --context --kubeconfig --rsh "
-    "--eval --exec --command --work-tree --file --project-directory --project-name --namespace"
-).split()
-_RUN_MORE = frozenset(("--upload-pack", "--receive-pack", "--exec", "--exec-path", "--rsh", "--config-env"))
-_KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
+_WORDS = Words(__file__)
 _OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
 _JOINED_BY = re.compile(r"\|\||\|&|\||&&|;")
 _JOINS = frozenset(("|", "||", "&&", ">", ">>", "<"))
@@ -52,15 +42,14 @@ class Entry(NamedTuple):
             return False
         if not allows and _command(argv[:1]).name == self.words[0]:
             argv = [self.words[0], *argv[1:]]  # pip3 is pip
-        if self._begins(argv, fnmatchcase) and not (allows and self._runs_more(argv)):
-            return True
+        is_named = len(argv) >= len(self.words) and self._names(argv[0])
+        if is_named and all(map(fnmatchcase, argv[1:], self.words[1:])):
+            more = argv[len(self.words) :] if allows else ()  # these can make it run another program
+            if not any(arg.partition("=")[0] in _WORDS.run_more for arg in more):
+                return True
         if not allows and self._is_wild and _is_like(" ".join(argv), self.text):
             return True
         return self._parsed(argv, fnmatchcase, allows=allows)
-
-    def _runs_more(self, argv: Sequence[str]) -> bool:
-        """Whether words after those of the entry make it run another program."""
-        return any(arg.partition("=")[0] in _RUN_MORE for arg in argv[len(self.words) :])
 
     def may_match(self, argv: Sequence[str]) -> bool:
         """Whether a command line could be meant, were its unknown parts known."""
@@ -82,17 +71,12 @@ class Entry(NamedTuple):
     def _names(self, program: str) -> bool:
         return fnmatchcase(program.rpartition("/")[2] if "/" not in self.words[0] else program, self.words[0])
 
-    def _begins(self, argv: Sequence[str], same: Callable[[str, str], bool]) -> bool:
-        if len(argv) < len(self.words) or not self._names(argv[0]):
-            return False
-        return all(same(word, pattern) for word, pattern in zip(argv[1:], self.words[1:], strict=False))
-
     def _parsed(self, argv: Sequence[str], same: Callable[[str, str], bool], *, allows: bool = False) -> bool:
         """By sub-commands and operands in their order, and by options in any place."""
         if len(argv) < len(self.words) or not self._names(argv[0]):
             return False
         command = _command(argv)
-        if allows and any(command.has((option,)) for option in _ELSEWHERE if option not in self.words):
+        if allows and any(command.has((option,)) for option in _WORDS.elsewhere if option not in self.words):
             return False
         wanted = list(self.words[1:])
         if wanted and wanted[-1] == "*":
@@ -111,9 +95,8 @@ def original_entry(text: str) -> tuple[GrantKey, ...] | Entry:
     if known is not None:
         return tuple(GrantKey(known, reach) for reach in (Reach.NOWHERE, Reach.TEMP, Reach.PROJECT))
     if _WILD.search(text.partition(" ")[0]):
-        raise BadEntry(
-            0, f"{text!r} does not name a program; write rule@reach, such as fs.rm.recursive@project, or a command"
-        )
+        write = "write rule@reach, such as fs.rm.recursive@project, or a command"
+        raise BadEntry(0, f"{text!r} does not name a program; {write}")
     return allow_entries([text])[0]
 
 
@@ -127,17 +110,13 @@ def allow_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
     entries = deny_entries(texts)
     for number, entry in enumerate(entries):
         first = (entry.tool or entry.words[0]).strip("*?")
-        if not first:
-            raise BadEntry(number, f"{entry.text!r} would allow everything; name a program")
-        if len(entry.words) == 1 and first.rpartition("/")[2] in _RUN_ANYTHING:
-            raise BadEntry(
-                number, f"{entry.text!r} would allow everything that {first} can run; add the words that follow"
-            )
-        if operator := next((word for word in entry.words if _OPERATOR.fullmatch(word)), None):
-            raise BadEntry(
-                number,
-                f"{entry.text!r} can never match: what is allowed is one command, and {operator!r} joins several",
-            )
+        why = "" if first else "would allow everything; name a program"
+        if len(entry.words) == 1 and first.rpartition("/")[2] in _WORDS.run_anything:
+            why = f"would allow everything that {first} can run; add the words that follow"
+        elif operator := next((word for word in entry.words if _OPERATOR.fullmatch(word)), None):
+            why = why or f"can never match: what is allowed is one command, and {operator!r} joins several"
+        if why:
+            raise BadEntry(number, f"{entry.text!r} {why}")
     return entries
 
 
@@ -184,7 +163,7 @@ def _never(text: str, words: Sequence[str]) -> str:
         return f"it does not name a program; write `*{first}*` for any command with {first}"
     if not wild and words[-1] in _JOINS:
         return f"nothing follows {words[-1]!r}"
-    if first in _KEYWORDS or _OPERATOR.fullmatch(first):
+    if first in _WORDS.keywords or _OPERATOR.fullmatch(first):
         return f"{first!r} is a word of the shell, not a program"
     return ""
 
@@ -211,15 +190,13 @@ def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> boo
 def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str], bool], *, skips: bool) -> bool:
     """Whether the first operands are these; if it `skips`, one that may be the value of an option before it does not count.
     Such a value can name another place, so what allows does not skip it: `docker compose -f prod.yml down`."""
-    place = 0
-    for place_of_operand, operand in enumerate(command.operands):
-        if place == len(wanted):
-            break
-        if same(operand, wanted[place]):
-            place += 1
-        elif not skips or place_of_operand not in command.maybe:
+    left = list(wanted)
+    for place, operand in enumerate(command.operands):
+        if left and same(operand, left[0]):
+            left.pop(0)
+        elif left and not (skips and place in command.maybe):
             return False
-    return place == len(wanted)
+    return not left
 
 
 def _is_like(text: str, glob: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..base.safe_text import secret_places, secret_values
+from ..judge.values.data_files import read_tables
 
 Span = tuple[int, int]
 
@@ -106,9 +107,9 @@ def visible(text: str, *, max_chars: int = MAX_CHARS) -> str:
     return "".join(piece.text for piece in pieces(text, max_chars=max_chars)).replace("\n", "\\n")
 
 
-def lines(text: str, spans: Iterable[Span] = (), *, width: int, max_chars: int = MAX_CHARS) -> list[Line]:
+def lines(text: str, spans: Iterable[Span] = (), *, width: int) -> list[Line]:
     """The text in lines of at most so many columns, each with pointers at what is marked in it."""
-    return wrapped(pieces(text, spans, max_chars=max_chars), width=width)
+    return wrapped(pieces(text, spans), width=width)
 
 
 def wrapped(shown: Iterable[Piece], *, width: int) -> list[Line]:
@@ -119,7 +120,8 @@ def wrapped(shown: Iterable[Piece], *, width: int) -> list[Line]:
 
     def finish() -> None:
         nonlocal current, column
-        found.append(Line(tuple(current), _pointers(current)))
+        under = "".join(("^" if piece.marked else " ") * sum(map(columns, piece.text)) for piece in current)
+        found.append(Line(tuple(current), under.rstrip()))
         current, column = [], 0
 
     for piece in shown:
@@ -157,18 +159,18 @@ class _Shown:
         while position < end:
             marked = any(first <= position < last for first, last in self._marks)
             secret = next((span for span in self._secrets if span[0] <= position < span[1]), None)
+            character = self._text[position]
             if secret is not None:
                 self._put(HIDDEN, marked=marked, ours=True)
-                position = secret[1]
-                continue
-            character = self._text[position]
-            if character == "\t":
+            elif character == "\t":
                 self._put(self._tab, marked=marked, ours=self._tab == "\\t")
             elif position in self._hidden:
-                self._put(by_number(character), marked=marked, ours=True)
+                code = ord(character)
+                number = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+                self._put(number, marked=marked, ours=True)
             else:
                 self._put(character, marked=marked, ours=False)
-            position += 1
+            position = position + 1 if secret is None else secret[1]
 
     def _put(self, text: str, *, marked: bool, ours: bool) -> None:
         last = self.pieces[-1] if self.pieces else None
@@ -203,13 +205,6 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _pointers(line: Iterable[Piece]) -> str:
-    under = "".join(
-        ("^" if piece.marked else " ") * sum(columns(character) for character in piece.text) for piece in line
-    )
-    return under.rstrip()
-
-
 def columns(character: str) -> int:
     if character.isascii():
         return 1
@@ -218,20 +213,9 @@ def columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-# Letters of other scripts that are drawn like a Latin one.
-_LETTERS = frozenset(
-    "аеорсухѕіјԁһԛԝѵӏкԍмтвнАВЕЅІЈКМНОРСТУХԌԚԜѴӀ"  # Cyrillic
-    "οανικρυγηωϲϳτΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹͿ"  # Greek
-    "օսցհոզяԼՕՏ"  # Armenian and others
-    "ɑɡıȷɩƅʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢꜱꜰɴʀʟɪʜɢʙⲟⲞᎪᏴᏟᎬᎻᎫᏞᎷᏢᏚᎢᏙᎳᏃ"
-)
-# Signs that are drawn like one that a shell obeys. A typographic apostrophe inside a word is harmless.
-_SIGNS = frozenset("‐‑‒−⁃⁄∕⧸╱‘’‚‛′ʹʻʼˈ՚“”„‟″ˋ\u037e꞉ː∶ǃǀ∣❘․‥‹›˂˃∗⁎∼˜⧵∖᜵﹘")
-# These have no shape at all, though its category is that of letters and symbols.
-_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5")
+_CHARACTERS = {kind: frozenset(listed.replace(" ", "")) for kind, listed in read_tables(__file__)[""].items()}
+_LETTERS, _SIGNS, _BLANK, _FAMILIAR = (_CHARACTERS[kind] for kind in ("letters", "signs", "blank", "familiar"))
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# Plain enough, though a compatibility mapping says that they stand for ASCII.
-_FAMILIAR = frozenset("…²³¹ªº™½¼¾")
 
 
 def hidden(text: str) -> Iterator[int]:
@@ -243,12 +227,10 @@ def hidden(text: str) -> Iterator[int]:
         if character not in "\t\n" and _is_hidden(text, index, character):
             yield index
     for word in re.finditer(r"[^\W\d_]{1,256}", text):
-        yield from _disguised(word)
-
-
-def by_number(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        # Foreign letters in a word that is partly Latin, or that could be read as all Latin.
+        alike = [index for index, character in enumerate(word[0], word.start()) if character in _LETTERS]
+        if alike and (len(alike) == len(word[0]) or any(character.isascii() for character in word[0])):
+            yield from alike
 
 
 def _is_hidden(text: str, index: int, character: str) -> bool:
@@ -264,13 +246,3 @@ def _is_hidden(text: str, index: int, character: str) -> bool:
     if character in _FAMILIAR:
         return False
     return unicodedata.normalize("NFKC", character).isascii()
-
-
-def _disguised(word: re.Match[str]) -> Iterator[int]:
-    """Foreign letters in a word that is partly Latin, or that could be read as all Latin."""
-    text = word[0]
-    if text.isascii():
-        return
-    alike = [index for index, character in enumerate(text) if character in _LETTERS]
-    if alike and (len(alike) == len(text) or any(character.isascii() for character in text)):
-        yield from (word.start() + index for index in alike)

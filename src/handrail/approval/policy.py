@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
-from fnmatch import fnmatchcase
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..errors import ConfigError, InvalidArguments
 from ..judge.values.assessment import Finding, Reach, Severity
-from ..protocols import ActionKind
+from ..protocols import Action, ActionKind
 from ..settings.schema import Config
 from .allowlist import (
     BadEntry,
@@ -32,7 +32,6 @@ from .allowlist import (
 
 if TYPE_CHECKING:
     from ..judge.rules import Rule, Rulebook
-    from ..protocols import Action
 
 T = TypeVar("T")
 
@@ -123,30 +122,21 @@ class Policy(NamedTuple):
                 return Ruling(judged, self.ask_disabled_by)
         return Ruling(judged, DecidedBy.HARMLESS, pending=tuple(left))
 
-    def asks_about_tool(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.ask_tools)
-
     def _denied(self, judged: Judged, tool: str) -> Finding | None:
         lines, text = judged.command_lines, judged.action.text
         for entry in self.deny:
-            if (
-                entry.matches_tool(tool)
-                or any(entry.matches(argv) for argv in lines)
-                or (lines and entry.matches_text(text))
-            ):
+            is_in_text = any(map(entry.matches, lines)) or (lines and entry.matches_text(text))
+            if is_in_text or entry.matches_tool(tool):
                 why = f"your deny list has {entry.text!r}"
                 return Finding("policy.denied", Severity.BLOCK, why, (0, len(text)))
         return None
 
     def _maybe_denied(self, judged: Judged) -> Finding | None:
-        for entry in self.deny:
-            for argv in judged.command_lines:
-                if entry.may_match(argv):
-                    why = (
-                        f"a part of it is not known before it runs; it may be {entry.text!r}, which your deny list has"
-                    )
-                    span = (0, len(judged.action.text))
-                    return Finding("policy.unknown", Severity.ASK, why, span, tuple(argv), Reach.UNKNOWN)
+        for entry, argv in product(self.deny, judged.command_lines):
+            if entry.may_match(argv):
+                why = f"a part of it is not known before it runs; it may be {entry.text!r}, which your deny list has"
+                span = (0, len(judged.action.text))
+                return Finding("policy.unknown", Severity.ASK, why, span, tuple(argv), Reach.UNKNOWN)
         return None
 
     def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Pending]:
@@ -246,13 +236,7 @@ _CHANGES = frozenset(ActionKind) - {ActionKind.FILE_READ}
 
 class Mode(StrEnum):
     """How much an agent may do by itself. The mode of a session comes from the person: no tool sets it, and a session without one
-    has the mode of its runtime.
-
-        plan    nothing that changes anything runs; reading does
-        ask     edits, commands and other tools that change something ask
-        auto    the gate decides: it asks before anything destructive
-        yolo    nobody is asked; the floor and the deny list hold
-    """
+    has the mode of its runtime."""
 
     PLAN = "plan"
     ASK = "ask"
@@ -360,13 +344,11 @@ def reads(argv: Sequence[str]) -> bool:
     for length in (1, 2, 3):
         refused = known.get(tuple(argv[:length]))
         if refused is not None:
-            return not any(_does_more(word, refused) for word in argv[length:])
+            allows_operands = _OPERANDS not in refused
+            operands = [word for word in argv[length:] if not word.startswith(("-", "+"))]
+            does_more = any(word == "?" or word.startswith(refused) for word in argv[length:])
+            return not does_more and (allows_operands or not operands)
     return False
-
-
-def _does_more(word: str, refused: tuple[str, ...]) -> bool:
-    is_operand = not word.startswith(("-", "+"))
-    return word == "?" or word.startswith(refused) or (is_operand and _OPERANDS in refused)
 
 
 @cache

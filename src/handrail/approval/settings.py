@@ -20,18 +20,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
 from ..config.paths import POLICY_FILE, project_folder, read_text
-from ..config.store import located, overridden, read_config
+from ..config.store import Confirmed, located, overridden, read_config
 from ..errors import ConfigError, Denied
+from ..protocols import Answer
 from ..settings.schema import Config
-from .allowlist import deny_entries
+from .allowlist import GrantKey, deny_entries
 from .policy import Policy, checked, read_policy, strictest
 
 if TYPE_CHECKING:
-    from ..config.store import Confirmed
     from ..config.strength import Change
     from ..judge.rules import Rule
-    from ..protocols import Answer
-    from .allowlist import GrantKey
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +69,7 @@ class Settings:
         self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
         watched = [each.path for each in self._files]
-        if watched and confirmed is not None:
-            watched.append(confirmed.path)
+        watched += [confirmed.path] if watched and confirmed is not None else []
         self._watched = tuple(map(os.fspath, watched))
         self._read = self._reload(self._look(), config or Config())
 
@@ -97,10 +94,10 @@ class Settings:
         """Whether an agent started this process: then nobody here may approve."""
         return started_by_agent()
 
-    def lift_asking(self, lifted: bool = True) -> None:
-        """Stop asking (`--yolo`), or ask again."""
+    def lift_asking(self) -> None:
+        """Stop asking (`--yolo`)."""
         with self._lock:
-            self._yolo = lifted
+            self._yolo = True
             self._read = self._reload(self._look(), self._read.config)
 
     def leave_unattended(self) -> None:
@@ -138,16 +135,15 @@ class Settings:
 
     async def allow_always(self, keys: Sequence[GrantKey]) -> bool:
         """Write the keys to `command_allowlist`. False when there is no file to write to, or it cannot be written."""
-        if self._path is None:
+        if self._path is None or self._own is None:
             return False
-        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, list(map(str, keys)), self._confirmed))
+        texts = list(map(str, keys))
         try:
-            await asyncio.shield(writing)
+            await asyncio.shield(asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, texts, self._confirmed)))
         except ConfigError as error:
             log.warning("'always' is valid for this session only: %s", error)
             return False
-        if self._own is not None:
-            self._own.allow(list(map(str, keys)))
+        self._own.allow(texts)
         return True
 
     @property
@@ -155,7 +151,14 @@ class Settings:
         return [each for each in (self._own, self._project) if each is not None]
 
     def _look(self) -> tuple[int, ...]:
-        return tuple([number for path in self._watched for number in _stamp(path)])
+        stamps: list[int] = []
+        for path in self._watched:
+            try:
+                found = os.stat(path)
+                stamps += (found.st_mtime_ns, found.st_size, found.st_ino)
+            except OSError:
+                stamps.append(0)
+        return tuple(stamps)
 
     def _reload(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
@@ -170,14 +173,6 @@ class Settings:
         except ConfigError as error:
             return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
         return _Read(stamp, config, strictest(policy) if self.started_by_agent else policy)
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (0,)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def add_to_allowlist(
@@ -235,23 +230,20 @@ class WatchedFile:
     def read(self) -> Config:
         """The configuration that holds now. Raises ConfigError."""
         wanted = self._read_file()
-        before = self._known()
+        # What was confirmed, by this process or another; what is kept here where nothing can be recorded.
+        before = (self._confirmed.config(self.path) if self._confirmed is not None else None) or self._holds
         if before is None:
             self._keep(wanted)
             return wanted
-        changes: list[Change] = []
-        holds = before
+        holds, waiting = before, list[Any]()
         if before != wanted:
             from ..config.strength import held_back  # a file that never changes needs no comparison
 
             holds, changes = held_back(before, wanted)
-        waiting = [change for change in changes if change.key.startswith(_OF_GATE)]
+            waiting = [change for change in changes if change.key.startswith(_OF_GATE)]
         if waiting and waiting != self._waiting:
-            log.warning(
-                "%s became weaker: %s; that waits for your yes, or `handrail config confirm` in a terminal of yours",
-                self.path,
-                "; ".join(map(str, waiting)),
-            )
+            weaker = f"{self.path} became weaker: {'; '.join(map(str, waiting))}"
+            log.warning("%s; that waits for your yes, or `handrail config confirm` in a terminal of yours", weaker)
         self._wanted, self._waiting = wanted, waiting
         if holds != before:
             self._keep(holds)
@@ -274,17 +266,11 @@ class WatchedFile:
         elif mine == self._waiting and self._wanted is not None:  # nothing else was changed meanwhile
             self._keep(self._wanted)
 
-    def _known(self) -> Config | None:
-        """What was confirmed, by this process or another; what is kept here where nothing can be recorded."""
-        recorded = self._confirmed.config(self.path) if self._confirmed is not None else None
-        return self._holds if recorded is None else recorded
-
     def _keep(self, config: Config) -> None:
         self._holds = config
-        if self._confirmed is None:
-            return
         try:
-            self._confirmed.confirm(self.path, config)
+            if self._confirmed is not None:
+                self._confirmed.confirm(self.path, config)
         except (ConfigError, Denied):  # a read-only state, an agent's process: it holds as long as this runs
             self._confirmed = None
 
@@ -319,11 +305,8 @@ def tightened(config: Config, project: Config | None) -> Config:
     """The user's settings with the project's added."""
     if project is None:
         return config
-    approvals = dataclasses.replace(
-        config.approvals,
-        deny=(*config.approvals.deny, *project.approvals.deny),
-        ask_tools=(*config.approvals.ask_tools, *project.approvals.ask_tools),
-    )
+    added: Any = {name: (*getattr(config.approvals, name), *getattr(project.approvals, name)) for name in _TIGHTEN}
+    approvals = dataclasses.replace(config.approvals, **added)
     # A rule of the user's is not replaced by a weaker one of the same name.
     rules = {**project.approval_rules, **config.approval_rules}
     return dataclasses.replace(config, approvals=approvals, approval_rules=rules)

@@ -14,28 +14,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..judge.rules import builtin
+from ..judge.rules import Rulebook, builtin
 from ..judge.values.assessment import Reach, Severity
+from ..judge.values.data_files import read_tables
+from ..protocols import Action
 from ..store.approvals import DecisionRecord
 from ..types import JsonDict
 from .action_review import Judge, SelfProtection, builtin_assess, private_dirs
 from .allowlist import BadEntry, Entry, GrantKey, allow_entries
 from .gate import AUTOMATIC
-from .policy import Pending, Policy
+from .policy import Judged, Pending, Policy
 from .records import HISTORY_NAME, NOBODY_ASKED, ActionHistory, recorded_action
 
-if TYPE_CHECKING:
-    from ..judge.rules import Rulebook
-    from ..protocols import Action
-    from .policy import Judged
-
-# Secrets, Handrail itself, what runs by itself later, and what can be anything by another name.
-_NEVER = tuple(
-    "cred. exfil. own. privilege. policy. mode. tool. hook. redirect. sched. persist. perm.setuid container.escape "
-    "git.config tail.protected_path".split()
-)
+_TABLES = read_tables(__file__)[""]
+_NEVER = tuple(_TABLES["never"].split())
 _MIN_ANSWERED, _MIN_STEM, _SHOWN = 2, 3, 5
 # So many of the questions in so short a time may be an agent that wants the rule.
 _BURST_SECONDS, _MIN_BURST = 600, 3
@@ -74,9 +68,8 @@ class Rule(NamedTuple):
     grants: Entry | GrantKey
 
     def covers(self, item: Pending) -> bool:
-        if isinstance(self.grants, GrantKey):
-            return self.grants.covers(item.key)
-        return _matches(self.grants, item.finding.argv)
+        grants = self.grants
+        return grants.covers(item.key) if isinstance(grants, GrantKey) else _matches(grants, item.finding.argv)
 
 
 class Suggester:
@@ -127,7 +120,10 @@ class Suggester:
         coverage = _coverage({number: questions[number] for number in left})
         chosen: list[Rule] = []
         while coverage:
-            gains = {rule: _gain(covered, left) for rule, covered in coverage.items()}
+            gains: dict[Rule, tuple[int, int]] = {}  # how many questions it answers, and how many in part
+            for rule, covered in coverage.items():
+                parts = [(left[number], places) for number, places in covered.items() if left[number] & places]
+                gains[rule] = sum(wanted <= places for wanted, places in parts), len(parts)
             best = max(coverage, key=lambda rule: (*gains[rule], isinstance(rule.grants, Entry), "*" not in rule.text))
             covered = coverage.pop(best)
             if gains[best][1] < _MIN_ANSWERED:
@@ -213,12 +209,6 @@ def _rules(item: Pending) -> Iterator[Rule]:
             continue
 
 
-def _gain(covered: dict[int, set[int]], left: dict[int, set[int]]) -> tuple[int, int]:
-    """How many questions it answers, and how many it answers in part."""
-    parts = [(left[number], places) for number, places in covered.items() if left[number] & places]
-    return sum(wanted <= places for wanted, places in parts), len(parts)
-
-
 def _answers(rules: Sequence[Rule], question: Question) -> bool:
     return all(any(rule.covers(item) for rule in rules) for item in question.pending)
 
@@ -241,14 +231,7 @@ def _provoked(questions: Sequence[Question]) -> str:
     return f"{burst} of {len(times)} were asked within {_BURST_SECONDS // 60} minutes"
 
 
-_TARGETS = (
-    "* . src main ../other .git .env /tmp/x /tmp/* ~/Documents ~/.ssh/id_ed25519 ~/.config/handrail /etc/hosts /srv/data "
-    "/var/lib / $TARGET"
-).split()
-# Options that many programs have, and that widen a command or send it elsewhere.
-_OPTIONS = ("--all", "--host=other", "--context=other", "--force")
-# What may stand for the `*` at the end of a word; the second is the plain one.
-_ENDINGS = ("x:main", "x", "../../../..", "../../../../home", "../../../../etc")
+_TARGETS, _OPTIONS, _ENDINGS = (_TABLES[name].split() for name in ("targets", "options", "endings"))
 _MAX_TRIED, _MAX_PER_USE = 150, 24
 _WILD_TARGET = re.compile(r"(?:^|\s)(?:\S*\*\S*|\.)(?=\s|$)")
 

@@ -8,24 +8,18 @@ import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ..errors import HandrailError
 from ..judge.values.disk import DiskEntry, ShellMemory
-
-if TYPE_CHECKING:
-    from ..protocols import Action, Files
+from ..protocols import Action, Files
 
 T = TypeVar("T")
 # What there was at each path; for one that ends with a NUL, of the folder there when its entries last changed.
 Lookups = dict[str, object]
 
-_MAX_KEPT_BYTES = 4 << 20
-_MAX_INDEX_BYTES = 16 << 20
-_MAX_SECONDS = 1.0
-_MAX_NAMES = 2000
-_MAX_WRITTEN = 20_000
-_MAX_SHELLS = 1000
+_MAX_KEPT_BYTES, _MAX_INDEX_BYTES = 4 << 20, 16 << 20
+_MAX_SECONDS, _MAX_NAMES, _MAX_WRITTEN, _MAX_SHELLS = 1.0, 2000, 20_000, 1000
 # What was written shortly before the gate was opened may come from the same work: one process per call is usual.
 BEFORE_SECONDS = 3600
 _INDEX_ENTRY = struct.Struct(">10I")
@@ -88,9 +82,8 @@ class TaskDisks:
     def note_written(self, action: Action) -> None:
         """A file that an agent writes by a tool."""
         if len(self._written) < _MAX_WRITTEN:
-            self._written.add(
-                os.path.realpath(os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text)))
-            )
+            path = os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))
+            self._written.add(os.path.realpath(path))
 
 
 class HostDisk:
@@ -128,8 +121,7 @@ class HostDisk:
             return None
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             return None
-        is_link = os.path.islink(place)
-        real = os.path.realpath(place) if is_link else place
+        real = os.path.realpath(place) if os.path.islink(place) else place
         is_dir = stat.S_ISDIR(found.st_mode)
         changed = found.st_ctime >= self._since and not is_dir
         is_new = changed and (real in self._written or not self._is_in_index(real, found))
@@ -137,10 +129,9 @@ class HostDisk:
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         self.lookups = None
-        place = os.path.expanduser(path)
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer.
-            fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            fd = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         except (OSError, ValueError):
             return None
         try:
@@ -148,11 +139,16 @@ class HostDisk:
             if not stat.S_ISREG(found.st_mode):
                 return None
             key = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, max_bytes)
-            return self._with_names(self._cache.get(key, lambda: _all(fd, max_bytes)))
+            data = self._cache.get(key, lambda: _all(fd, max_bytes))
         except OSError:
             return None
         finally:
             os.close(fd)
+        if data is None or self._renamed is None or b"\0" in data[:4096]:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        renamed = self._renamed(text)
+        return data if renamed is text else renamed.encode("utf-8", "surrogateescape")
 
     def names(self, path: str) -> Sequence[str]:
         if self.lookups is not None:
@@ -176,13 +172,6 @@ class HostDisk:
         except (OSError, ValueError):
             return None
         return found.st_ctime_ns, found.st_ino, found.st_dev  # the other times can be set
-
-    def _with_names(self, data: bytes | None) -> bytes | None:
-        if data is None or self._renamed is None or b"\0" in data[:4096]:
-            return data
-        text = data.decode("utf-8", "surrogateescape")
-        renamed = self._renamed(text)
-        return data if renamed is text else renamed.encode("utf-8", "surrogateescape")
 
     def _is_older(self, git: str, digest: str) -> bool:
         """Whether git had this content before: what `git add` stores now is a new object, and no proof of anything."""
@@ -271,17 +260,14 @@ def _index_entry(data: bytes, name: str, found: os.stat_result) -> str:
     if data[:4] != b"DIRC" or data[7:8] not in (b"\2", b"\3"):
         return ""
     encoded = os.fsencode(name) + b"\0"
+    wanted = int(found.st_mtime), found.st_size & 0xFFFFFFFF, found.st_ino & 0xFFFFFFFF
     place = data.find(encoded)
     while place >= 0:
         for fixed in (_INDEX_FIXED, _INDEX_FIXED + 2):  # with flags of version 3
             start = place - fixed
             if start >= 12:
                 _, _, seconds, nanoseconds, _, inode, _, _, _, size = _INDEX_ENTRY.unpack_from(data, start)
-                if (seconds, size, inode) == (
-                    int(found.st_mtime),
-                    found.st_size & 0xFFFFFFFF,
-                    found.st_ino & 0xFFFFFFFF,
-                ):
+                if (seconds, size, inode) == wanted:
                     same = nanoseconds in (0, found.st_mtime_ns % 1_000_000_000)
                     return data[start + 40 : start + 60].hex() if same else ""
         place = data.find(encoded, place + 1)

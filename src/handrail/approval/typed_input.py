@@ -7,7 +7,7 @@ command yet: at a shell both ask. Input for a program with another language is r
 
 import re
 import shlex
-from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from ..judge.programs.tables import LANGUAGES, SHELLS
@@ -39,19 +39,21 @@ class ConsoleInput(NamedTuple):
 
 def console_input(program: str, typed: str) -> ConsoleInput | None:
     """What stands for input to a program; None for one without a name."""
-    name = (
-        program.rstrip("0123456789.").rstrip("-")
-        if program not in LANGUAGES and program not in _WORDS.consoles
-        else program
-    )
+    is_known = program in LANGUAGES or program in _WORDS.consoles
+    name = program if is_known else program.rstrip("0123456789.").rstrip("-")
     if name in LANGUAGES and name not in _KEY_EDITORS:
         return _code(name, typed)
     if program in _WORDS.consoles:
         return ConsoleInput((_with_input(program, typed),))
     if program in _WORDS.editors:
-        return _editor(program, typed)
+        # Ex commands after a colon; `!` in normal mode pipes lines through a command.
+        ex = (f"{program} -c {shlex.quote(match[1])}" for match in _RE.ex_command.finditer(typed))
+        filters = (match[1] for match in _RE.filter.finditer(typed) if match[1].strip())
+        return ConsoleInput(tuple(Judged(text, certain=True) for text in (*ex, *filters)))
     if program in _WORDS.pagers:
-        return _pager(typed)
+        found = [match[1].strip() for match in _RE.pager_command.finditer(typed)]
+        unclear = "it opens a shell" if any(not text or "%" in text for text in found) else ""
+        return ConsoleInput(tuple(Judged(text, certain=True) for text in found if text), unclear)
     if program in _KEY_EDITORS:
         risky = re.search(_KEY_EDITORS[program], typed) is not None
         return ConsoleInput(unclear=f"keys with which {program} runs commands" if risky else "")
@@ -64,36 +66,13 @@ def _with_input(program: str, typed: str) -> Judged:
 
 def _code(language: str, typed: str) -> ConsoleInput:
     commands = [_with_input(language, typed)]
-    commands += [Judged(text, certain=False) for text in _literals(typed)]
+    literals = (match[1] or match[2] or match[3] for match in islice(_RE.literal.finditer(typed), _MAX_LITERALS))
+    commands += [Judged(text, certain=False) for text in literals if " " in text]
     if LANGUAGES[language] in ("perl", "ruby", "julia", "other"):
         commands += [Judged(match[1], certain=True) for match in _RE.debugger.finditer(typed)]
     bare = _RE.literal.sub("''", typed)
     keeps = _RE.keeps.search(bare) and _RE.code_sign.search(bare) and not _RE.only_imports.fullmatch(typed)
     return ConsoleInput(tuple(commands), "a function that runs something is kept for later" if keeps else "")
-
-
-def _literals(typed: str) -> Iterator[str]:
-    for number, match in enumerate(_RE.literal.finditer(typed)):
-        if number >= _MAX_LITERALS:
-            return
-        text = match[1] or match[2] or match[3]
-        if " " in text:
-            yield text
-
-
-def _editor(program: str, typed: str) -> ConsoleInput:
-    """Ex commands after a colon; `!` in normal mode pipes lines through a command."""
-    commands = [
-        Judged(f"{program} -c {shlex.quote(match[1])}", certain=True) for match in _RE.ex_command.finditer(typed)
-    ]
-    commands += [Judged(match[1], certain=True) for match in _RE.filter.finditer(typed) if match[1].strip()]
-    return ConsoleInput(tuple(commands))
-
-
-def _pager(typed: str) -> ConsoleInput:
-    found = [match[1].strip() for match in _RE.pager_command.finditer(typed)]
-    unclear = "it opens a shell" if any(not text or "%" in text for text in found) else ""
-    return ConsoleInput(tuple(Judged(text, certain=True) for text in found if text), unclear)
 
 
 class Reading(NamedTuple):
@@ -109,8 +88,12 @@ class Reading(NamedTuple):
 
 def read_typed(action: Action) -> Reading | None:
     """What to judge before this is typed. None when it runs nothing."""
-    is_shell = _reads_as_shell(action)
-    if action.details.get("echo") is False and _asks_for_a_password(action):
+    program = _program(action)
+    is_shell = not program or program in SHELLS or program in _WORDS.lead_to_shells
+    # A program that reads a password: not a shell or interpreter, whose echo an agent could have turned off.
+    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
+    can_run_more = not base or base.rstrip("0123456789.") in SHELLS | LANGUAGES.keys()
+    if action.details.get("echo") is False and not can_run_more:
         return None
     typed = action.text.replace("\r\n", "\n")
     if is_shell and (found := _unforeseeable(typed)) is not None:
@@ -120,7 +103,7 @@ def read_typed(action: Action) -> Reading | None:
     forgotten = _RE.forgets_line.match(typed)
     start = forgotten.end() if forgotten else 0
     text = _RE.runs_line.sub("\n", typed[start:])
-    console = None if is_shell else console_input(_program(action), text)
+    console = None if is_shell else console_input(program, text)
     if console is None:
         return Reading(text, start, is_shell)
     if console.unclear:
@@ -141,12 +124,6 @@ def _unforeseeable(typed: str) -> Finding | None:
     return None
 
 
-def _asks_for_a_password(action: Action) -> bool:
-    """Whether it is a program that reads a password: not a shell or interpreter, whose echo an agent could have turned off."""
-    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
-    return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
-
-
 def _program(action: Action) -> str:
     """The program in the foreground, if that is known, else the one that was started."""
     name = str(action.details.get("foreground") or "")
@@ -154,8 +131,3 @@ def _program(action: Action) -> str:
         words = [word for word in str(action.details.get("command") or "").split() if "=" not in word]
         name = words[0] if words else ""
     return name.rpartition("/")[2].lstrip("-")
-
-
-def _reads_as_shell(action: Action) -> bool:
-    base = _program(action)
-    return not base or base in SHELLS or base in _WORDS.lead_to_shells

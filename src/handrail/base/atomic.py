@@ -119,7 +119,13 @@ def _replace(folder: int, name: str, data: bytes, mode: int | None) -> os.stat_r
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
-    _sync_folder(folder)
+    # The new name is made durable. Some file systems cannot sync a folder; the content is safe by now.
+    with contextlib.suppress(OSError):
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
     return written
 
 
@@ -148,13 +154,3 @@ def _copy_mode_and_owner(fd: int, before: os.stat_result | None, mode: int | Non
         os.fchmod(fd, stat.S_IMODE(before.st_mode))
     elif mode is not None:
         os.fchmod(fd, stat.S_IMODE(mode))
-
-
-def _sync_folder(folder: int) -> None:
-    """Make the new name durable. Some file systems cannot sync a folder; the content is safe by then."""
-    with contextlib.suppress(OSError):
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

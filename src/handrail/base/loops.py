@@ -10,7 +10,7 @@ import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -96,7 +96,6 @@ def _limits(
     """
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-
     arrivals = _arrivals.get(loop) or _arrivals.setdefault(loop, _Arrivals(loop))
 
     def wake(_: object = None) -> None:
@@ -204,16 +203,11 @@ def _run_here(awaitable: Awaitable[T]) -> T:
         raise
 
 
-def _run_alone(awaitable: Awaitable[T]) -> T:
+def _run_alone(work: Coroutine[Any, Any, T]) -> T:
     try:
-        with asyncio.Runner() as runner:
-            return runner.run(_as_coroutine(awaitable))
+        return asyncio.run(work)
     except asyncio.CancelledError:
         raise CallCancelled("it was cancelled from within") from None
-
-
-async def _as_coroutine(awaitable: Awaitable[T]) -> T:
-    return await awaitable
 
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:

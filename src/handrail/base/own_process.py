@@ -8,7 +8,6 @@ the absolute folders that this one uses, and no others.
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
 
 from ..errors import Denied
@@ -28,9 +27,7 @@ def self_command(*arguments: str) -> list[str]:
 def import_folders() -> list[str]:
     """The folders of `sys.path` that hold installed code: not the current folder, nor any that is relative to it."""
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = dict.fromkeys(
-        each for each in sys.path if os.path.isabs(each) and (_is_installed(each) or not _is_here(each))
-    )
+    found = [each for each in sys.path if os.path.isabs(each) and (_is_installed(each) or not _is_here(each))]
     return list(dict.fromkeys([*found, own]))
 
 
@@ -95,31 +92,28 @@ def started_by_agent() -> bool:
 
 
 @lru_cache(maxsize=2)  # a process never gets an ancestor that was not above it before
-def _is_below_agent(_: int) -> bool:
-    return any(name in _KEEPERS or _is_marked(pid) for pid, name in _ancestors())
+def _is_below_agent(pid: int) -> bool:
+    """Whether this process or one of its ancestors is marked. False where there is no /proc."""
+    for _ in range(_MAX_ANCESTORS):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return False
+        # The name is in parentheses and may contain some itself.
+        name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 1 :]
+        if name in _KEEPERS or _is_marked(pid):
+            return True
+        pid = int(rest.split()[1])
+        if pid <= 0:
+            return False
+    return False
 
 
 def refuse_agents(what: str) -> None:
     """Raise Denied in a process that an agent's tool started."""
     if started_by_agent():
         raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
-
-
-def _ancestors() -> Iterator[tuple[int, str]]:
-    """The pid and name of this process and its ancestors. Nothing where there is no /proc."""
-    pid = os.getpid()
-    for _ in range(_MAX_ANCESTORS):
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                text = file.read().decode("utf-8", "replace")
-        except OSError:
-            return
-        # The name is in parentheses and may contain some itself.
-        name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 1 :]
-        yield pid, name
-        pid = int(rest.split()[1])
-        if pid <= 0:
-            return
 
 
 def _is_marked(pid: int) -> bool:
@@ -202,16 +196,12 @@ def _read(path: str) -> str:
 
 def start_time(pid: int) -> int | None:
     """When a process started, in clock ticks; 0 when that is unknown, None when it does not run."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-            return None if fields[0] in (b"Z", b"X") else int(fields[19])
-    except OSError:
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
     return 0

@@ -38,20 +38,15 @@ def safe_error(message: str) -> str:
     """An error's text as the model may see it: no role tags, fences or controls, no secrets, at most 2,000 characters."""
     # A cut before the patterns run keeps a message of any size cheap; what they remove cannot bring back what was cut.
     text = message[: MAX_ERROR_CHARS * 8]
-    text = re.sub(_ANSI, "", text)
-    text = re.sub(_INVISIBLE, "", text)
-    text = _without_structure(text)
+    text = re.sub(_INVISIBLE, "", re.sub(_ANSI, "", text))
+    for _ in range(_MAX_PASSES):  # removing one tag can join the halves of another
+        before, text = text, re.sub(_CDATA, "", re.sub(_FENCES, "", re.sub(_ROLE_TAGS, "", text)))
+        if text == before:
+            break
+    else:
+        text = re.sub(r"[<>`~]", "", text)  # built to be stripped for ever
     text = mask_secrets(well_formed(text)).strip()
     return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 1] + "…"
-
-
-def _without_structure(text: str) -> str:
-    for _ in range(_MAX_PASSES):  # removing one tag can join the halves of another
-        cleaned = re.sub(_CDATA, "", re.sub(_FENCES, "", re.sub(_ROLE_TAGS, "", text)))
-        if cleaned == text:
-            return text
-        text = cleaned
-    return re.sub(r"[<>`~]", "", text)  # built to be stripped for ever
 
 
 def mask_secrets(text: str) -> str:
@@ -73,9 +68,8 @@ def secret_values() -> tuple[str, ...]:
     if known != encoded:
         known = dict(encoded)
         decoded = [(os.fsdecode(name), os.fsdecode(value)) for name, value in known.items()]
-        values = tuple(
-            text for name, text in decoded if len(text) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
-        )
+        long = [(name, text) for name, text in decoded if len(text) >= _MIN_SECRET_CHARS]
+        values = tuple(text for name, text in long if re.search(_SECRET_NAME, name))
         _known_secrets = known, values
     return values
 
@@ -135,8 +129,7 @@ def unseen_in(text: str) -> str:
 def instructions_in(text: str) -> str:
     """The same for instructions to a model only."""
     for pattern in _INSTRUCTIONS:
-        found = re.search(pattern, text, re.IGNORECASE)
-        if found:
+        if found := re.search(pattern, text, re.IGNORECASE):
             return f"seems to give orders to the model: {found[0][:80]!r}"
     return ""
 
@@ -148,20 +141,16 @@ def made_visible(text: str) -> str:
 
 def without_unseen(text: str) -> str:
     """The text without invisible characters. Persian's zero-width non-joiner stays, and letters newer than this Python."""
-    unseen = [
-        each
-        for each in set(text)
-        if _is_unseen(each) and each != "\u200c" and (each >= "\U000e0000" or unicodedata.category(each) != "Cn")
-    ]
+    candidates = filter(_is_unseen, set(text) - {"\u200c"})
+    unseen = [each for each in candidates if each >= "\U000e0000" or unicodedata.category(each) != "Cn"]
     return text.translate(dict.fromkeys(map(ord, unseen))) if unseen else text
 
 
 def _is_unseen(character: str) -> bool:
     # The joiner between the parts of an emoji is visible; of the variation selectors only those of emoji are in use, and the
     # others have been used to hide whole sentences.
-    return character not in "\t\n\r\u200d" and (
-        unicodedata.category(character) in _UNSEEN or "\U000e0100" <= character <= "\U000e01ef"
-    )
+    is_selector = "\U000e0100" <= character <= "\U000e01ef"
+    return character not in "\t\n\r\u200d" and (is_selector or unicodedata.category(character) in _UNSEEN)
 
 
 # What needs no care: tab, line feed and the printable part of ASCII; and, but for what follows C2, all other characters.
@@ -231,11 +220,8 @@ class TextCleaner:
         if "\r" in text and text.count("\r") == text.count("\r\n"):
             text = text.replace("\r\n", "\n")
         has_special = "\x1b" in text or "\r" in text or (not is_usual and _SPECIAL.search(text) is not None)
-        if self._column == len(self._line) and not has_special:
-            return self._append(text)
-        return "".join(self._put(match) for match in _TOKEN.finditer(text))
-
-    def _append(self, text: str) -> str:
+        if self._column != len(self._line) or has_special:
+            return "".join(self._put(match) for match in _TOKEN.finditer(text))
         text = self._line + text
         ended = text.rfind("\n") + 1
         ended += (len(text) - ended) // _PART_CHARS * _PART_CHARS
@@ -244,15 +230,17 @@ class TextCleaner:
         return text[:ended]
 
     def _put(self, match: re.Match[str]) -> str:
-        kind = match.lastgroup
+        kind, text = match.lastgroup, match.group()
         if kind == "text":
-            return self._write(match.group())
+            return self._write(text)
+        if kind == "control" and text == "\n":
+            return self._end_line()
         if kind == "control":
-            return self._control(match.group())
-        if kind == "command":
+            self._column = 0 if text == "\r" else max(0, self._column - 1)
+        elif kind == "command":
             return self._command(match.group("command"), match.group("numbers"))
-        if kind == "stray":
-            return self._write("".join("\\0" if char == "\0" else f"\\x{ord(char):02x}" for char in match.group()))
+        elif kind == "stray":
+            return self._write("".join("\\0" if char == "\0" else f"\\x{ord(char):02x}" for char in text))
         return ""
 
     def _write(self, text: str) -> str:
@@ -270,12 +258,6 @@ class TextCleaner:
                 self._line, self._column = "", 0
         return ended
 
-    def _control(self, control: str) -> str:
-        if control == "\n":
-            return self._end_line()
-        self._column = 0 if control == "\r" else max(0, self._column - 1)
-        return ""
-
     def _end_line(self) -> str:
         line, self._line, self._column = self._line, "", 0
         return line + "\n"
@@ -284,22 +266,16 @@ class TextCleaner:
         """Those that progress bars and prompts are drawn with."""
         first = numbers.partition(";")[0]
         count = int(first[:5]) if first.isascii() and first.isdigit() else 0
-        if command == "K":
-            self._erase(count)
+        if command == "K" and count == 1:  # erase up to the cursor; else behind it, or all
+            self._line = " " * min(self._column + 1, len(self._line)) + self._line[self._column + 1 :]
+        elif command == "K":
+            self._line = "" if count else self._line[: self._column]
         elif command in "CDG":
             there = {"C": self._column + max(1, count), "D": self._column - max(1, count), "G": count - 1}[command]
             self._column = min(max(0, there), _PART_CHARS - 1)
         elif command in "ABEFHdf" and self._line:  # to another line: what follows is not part of this one
             return self._end_line()
         return ""
-
-    def _erase(self, how: int) -> None:
-        if how == 0:
-            self._line = self._line[: self._column]
-        elif how == 1:
-            self._line = " " * min(self._column + 1, len(self._line)) + self._line[self._column + 1 :]
-        else:
-            self._line = ""
 
 
 def _without_begun(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, TypeVar
 
 from ..errors import CallTimeout
@@ -48,8 +48,8 @@ class WorkerPool:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
-            worker = _Worker(self)
-            worker.start(job)
+            worker = _Worker(self, job)
+            threading.Thread(target=worker.work, name="handrail-worker", daemon=True).start()
         else:
             worker.give(job)
         return future
@@ -70,21 +70,17 @@ class WorkerPool:
 class _Worker:
     __slots__ = ("_job", "_pool", "_wake")
 
-    def __init__(self, pool: WorkerPool) -> None:
+    def __init__(self, pool: WorkerPool, job: Job) -> None:
         self._pool = pool
         self._wake = threading.Lock()
         self._wake.acquire()
-        self._job: Job | None = None
-
-    def start(self, job: Job) -> None:
-        self._job = job
-        threading.Thread(target=self._work, name="handrail-worker", daemon=True).start()
+        self._job: Job | None = job
 
     def give(self, job: Job) -> None:
         self._job = job
         self._wake.release()
 
-    def _work(self) -> None:
+    def work(self) -> None:
         while True:
             job, self._job = self._job, None
             if job is not None:
@@ -245,20 +241,15 @@ def is_interrupt(error: BaseException) -> bool:
     the signal. A `raise` statement elsewhere is the code's own doing."""
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
-    from opcode import opmap  # few programs ever come here
+    import signal  # few programs ever come here
+    from opcode import opmap
 
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None:
         return True
-    code = trace.tb_frame.f_code
-    return code.co_code[trace.tb_lasti] != opmap["RAISE_VARARGS"] or _handles_the_signal(code)
-
-
-def _handles_the_signal(code: CodeType) -> bool:
-    import signal  # likewise
-
-    handler = signal.getsignal(signal.SIGINT)
+    code, handler = trace.tb_frame.f_code, signal.getsignal(signal.SIGINT)
     handler = getattr(handler, "func", handler)  # asyncio's is a partial
-    return code is getattr(handler, "__code__", None) or code.co_filename.endswith("asyncio/runners.py")
+    is_handler = code is getattr(handler, "__code__", None) or code.co_filename.endswith("asyncio/runners.py")
+    return is_handler or code.co_code[trace.tb_lasti] != opmap["RAISE_VARARGS"]

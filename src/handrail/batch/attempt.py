@@ -1,12 +1,7 @@
-"""One attempt at one task: an agent with an environment of its own, from its prompt to its reward.
-
-Its journal knows what earlier attempts did, and answers that as they recorded it: a finished call returns its recorded result.
-One that was begun runs again if it only reads, or if all that it could change died with its worker; else nobody knows whether it
-was done, and the model is told so. An environment that died is made again by running the finished calls in it, with the results
-that they had.
-"""
-
-from __future__ import annotations
+"""One attempt at one task: an agent with an environment of its own, from its prompt to its reward. Its journal knows what
+earlier attempts did, and answers that as they recorded it: a finished call returns its recorded result. One that was begun runs
+again if it only reads, or if all that it could change died with its worker; else nobody knows whether it was done, and the
+model is told so. An environment that died is made again by running the finished calls in it, with the results that they had."""
 
 import asyncio
 import contextlib
@@ -70,7 +65,6 @@ class Outcome(NamedTuple):
         return done.exit_code, (done.output.head + done.output.tail).decode("utf-8", "replace")
 
     def read(self, path: str) -> str:
-        """The text of a file; raises FileNotFoundError."""
         files = self.app.environments.files(self.task_id)
         if files.stat(path) is None:
             raise FileNotFoundError(path)
@@ -100,7 +94,7 @@ class Parts(NamedTuple):
 class Attempt:
     """`run` it once. `cancel` gives it up, from any thread: nothing of it is recorded any more."""
 
-    def __init__(self, parts: Parts, journal: Journal) -> None:
+    def __init__(self, parts: Parts, journal: "Journal") -> None:
         self._parts, self.journal = parts, journal
         self.task = Task.from_json(journal.lease.body)
         self.session = f"batch-{parts.run}-{self.task.id}"
@@ -121,10 +115,9 @@ class Attempt:
         began, ended = time.monotonic(), Ended({"error": "cancelled"}, None, True)
         try:
             ended = await self._tried()
-        except HandrailError as error:
-            ended = Ended({"error": str(error)}, None, True)
         except Exception as error:  # noqa: BLE001  whatever it was, the other tasks go on
-            ended = Ended({"error": f"{type(error).__name__}: {error}"}, None, True)
+            why = str(error) if isinstance(error, HandrailError) else f"{type(error).__name__}: {error}"
+            ended = Ended({"error": why}, None, True)
         finally:
             await asyncio.to_thread(self._close)
         return ended._replace(result={**ended.result, "seconds": round(time.monotonic() - began, 3)})
@@ -279,14 +272,13 @@ class Journal:
     def note_question(self, request: ApprovalRequest) -> None:
         self.asked.add(request.tool_call_id)
 
-    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> Entry:
+    def open(self, tool: str, arguments: JsonDict, *, call_id: str, toolset: str, read_only: bool) -> "Entry":
         same = _digest([tool, arguments])
         self._seen[same] += 1
         key = f"{same}.{self._seen[same]}"
         row = self.lease.journal.get(key)
-        return Entry(
-            self, (key, tool, call_id), row, runs_again=row is not None and self._again(row, toolset, read_only)
-        )
+        runs_again = row is not None and self._again(row, toolset, read_only)
+        return Entry(self, (key, tool, call_id), row, runs_again)
 
     def _again(self, row: JournalRow, toolset: str, read_only: bool) -> bool:
         """Whether it runs although an earlier attempt has begun or done it."""
@@ -308,9 +300,7 @@ class Journal:
 class Entry:
     """One call of this attempt, with its row of an earlier one."""
 
-    def __init__(
-        self, journal: Journal, call: tuple[str, str, str], row: JournalRow | None, *, runs_again: bool
-    ) -> None:
+    def __init__(self, journal: Journal, call: tuple[str, str, str], row: JournalRow | None, runs_again: bool) -> None:
         self._journal, self._call = journal, call
         self._had: CallOutcome | None = json.loads(row.result) if row and row.result else None
         self.recorded = None if runs_again else self._had
@@ -340,8 +330,7 @@ class RecordedModel:
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         key = _digest([self._model.name, [each for each in messages if each.get("role") != "system"]])
-        known = self._journal.lease.replies.get(key)
-        if known is not None:
+        if (known := self._journal.lease.replies.get(key)) is not None:
             for piece in _pieces(json.loads(known)):
                 yield piece
             return

@@ -1,9 +1,5 @@
-"""Run a batch: keep workers at it until all tasks have ended, and write what came of them.
-
-An engine starts the workers: `local` as processes of this machine, `ray` as actors of a cluster.
-"""
-
-from __future__ import annotations
+"""Run a batch: keep workers at it until all tasks have ended, and write what came of them. An engine starts the workers:
+`local` as processes of this machine, `ray` as actors of a cluster."""
 
 import contextlib
 import json
@@ -65,7 +61,10 @@ class Batch:
             ledger.set_fact(STOP, False)
             ledger.give_back("", "the driver ended", 0)
             _drop_unknown(self._out / TRAJECTORIES, ledger)
-            engine = open_engine(options.engine, address=options.address, out=self._out)
+            if options.engine not in ENGINES:
+                raise HandrailError(f"unknown engine {options.engine!r}; there are {' and '.join(ENGINES)}")
+            is_local, log = options.engine == "local", self._out / "workers.log"
+            engine = LocalEngine(log) if is_local else RayEngine(options.address)
             host = closing.enter_context(self._hosting(ledger))
             server = Server(engine.host, host.handle, host.lost)
             closing.callback(server.close)
@@ -88,7 +87,7 @@ class Batch:
         left = ledger.counts()[WAITING]
         return max(1, min(self._options.workers, -(-left // self._options.sessions))) if left else 0
 
-    def _is_over(self, ledger: SqlLedger, meter: Meter, on_progress: Progress) -> bool:
+    def _is_over(self, ledger: SqlLedger, meter: "Meter", on_progress: Progress) -> bool:
         try:
             progress = meter.read()
             ledger.set_fact("progress", progress)
@@ -104,21 +103,16 @@ class Batch:
     def _hosting(self, ledger: SqlLedger) -> Iterator[Host]:
         options, app = self._options, self._app
         asks = options.approvals == "inbox"
-        names = {spec.key_variable for spec in PROVIDERS.values() if spec.key_variable} | {
-            app.config.model.key_variable
-        }
+        names = {spec.key_variable for spec in PROVIDERS.values()} | {app.config.model.key_variable}
         variables = {name: value for name in names - {""} if (value := key_of(name))}
         given = (name for name in os.environ if name.endswith("_BASE_URL") or name == "HANDRAIL_MODEL")
         variables |= {name: os.environ[name] for name in given}
         setup = {"asks": asks, "config": app.config, "variables": variables}
         store = ApprovalStore(state_dir(app.config.home) / STORE_NAME) if asks else None
-        try:
+        with contextlib.closing(store) if store is not None else contextlib.nullcontext():
             yield Host(ledger, options, out=self._out, approvals=store, setup=setup)
-        finally:
-            if store is not None:
-                store.close()
 
-    def _written(self, ledger: SqlLedger, meter: Meter) -> JsonDict:
+    def _written(self, ledger: SqlLedger, meter: "Meter") -> JsonDict:
         text = (json.dumps(line, ensure_ascii=False) + "\n" for line in ledger.results())
         replace_private(self._out / _RESULTS, text)
         summary = meter.read()
@@ -323,13 +317,5 @@ class RayEngine(Engine):
 
 
 class RayWorker:
-    """The actor."""
-
     def work(self, address: Address, name: str) -> None:
         work(address, name, is_apart=True)
-
-
-def open_engine(name: str, *, address: str, out: Path) -> Engine:
-    if name not in ENGINES:
-        raise HandrailError(f"unknown engine {name!r}; there are {' and '.join(ENGINES)}")
-    return LocalEngine(out / "workers.log") if name == "local" else RayEngine(address)

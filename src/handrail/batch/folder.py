@@ -1,11 +1,6 @@
-"""The folder of a batch: its options, ledger and lock, and how it is doing, from any process.
-
-Large things (trajectories, and what tasks are to keep) are in a store of files, under an fsspec URL. Workers write there
-themselves, from whatever node, and the ledger has only the names. Every attempt has names of its own, so that one which has lost
-its task replaces nothing.
-"""
-
-from __future__ import annotations
+"""The folder of a batch: its options, ledger and lock, and how it is doing, from any process. Large things (trajectories, and
+what tasks are to keep) are in a store of files, under an fsspec URL. Workers write there themselves, from whatever node, and
+the ledger has only the names. Every attempt has names of its own, so that one which has lost its task replaces nothing."""
 
 import contextlib
 import json
@@ -16,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import filelock
 
@@ -26,9 +21,7 @@ from ..errors import HandrailError, InvalidArguments, ToolFailed
 from ..protocols import Files
 from ..store.ledger import DONE, RUNNING, WAITING, PostgresLedger, SqliteLedger, SqlLedger
 from ..types import JsonDict
-
-if TYPE_CHECKING:
-    from .tasks import Task
+from .tasks import Task
 
 _FILE, _LEDGER, _LOCK, _KNOWN = "batch.json", "ledger.db", ".lock", "batches"
 STOP = "stop"
@@ -99,7 +92,6 @@ def status(out: Path, options: Options | None = None) -> JsonDict:
 
 
 def failures(out: Path, options: Options, count: int) -> list[JsonDict]:
-    """The tasks of a batch that failed for good, and why."""
     with contextlib.closing(open_ledger(out, options)) as ledger:
         return ledger.failed(count)
 
@@ -182,7 +174,6 @@ class Artifacts:
             self._system.makedirs(self._root, exist_ok=True)
 
     def write_json(self, name: str, value: JsonDict) -> str:
-        """Returns the URL of what was written."""
         with self._opened(name) as (file, url):
             file.write(json.dumps(value, ensure_ascii=False).encode())
         return url

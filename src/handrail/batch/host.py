@@ -1,10 +1,6 @@
 """What the workers of a batch may ask of its driver: leases, the journal, questions, results. Every method is one request.
-
 Requests come over a socket, with a key that both sides know. Values cross it as pickles, which is safe only after both have
-proved that they have the key.
-"""
-
-from __future__ import annotations
+proved that they have the key."""
 
 import contextlib
 import json
@@ -17,17 +13,15 @@ from collections.abc import Callable
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from multiprocessing.context import AuthenticationError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ..base.workers import pool
 from ..errors import HandrailError, StoreError
+from ..protocols import ApprovalRequest
 from ..store.approvals import ApprovalStore, StoredRequest
 from ..store.ledger import Lease, SqlLedger
 from ..types import JsonDict
 from .folder import Options
-
-if TYPE_CHECKING:
-    from ..protocols import ApprovalRequest
 
 log = logging.getLogger(__name__)
 TRAJECTORIES = "trajectories.jsonl"
@@ -83,8 +77,7 @@ class Host:
         """None: there is nothing left to do, now or later."""
         if self.is_stopping:
             return None
-        leases = self._ledger.lease(worker, count)
-        if leases:
+        if leases := self._ledger.lease(worker, count):
             self._until[worker] = time.monotonic() + self._options.lease_seconds
         return leases
 
@@ -109,10 +102,8 @@ class Host:
             return self._ledger.finish(task, attempt, result)
 
     def _write(self, line: JsonDict) -> None:
-        data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        with open(
-            self._out / TRAJECTORIES, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, 0o600)
-        ) as file:
+        data, place = json.dumps(line, ensure_ascii=False).encode() + b"\n", self._out / TRAJECTORIES
+        with open(place, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             start = file.tell()
             try:
                 if file.write(data) == len(data):
@@ -120,7 +111,7 @@ class Host:
             except OSError as error:
                 log.warning("%s cannot be written: %s", file.name, error.strerror)
             file.truncate(start)
-        raise StoreError(f"{self._out / TRAJECTORIES} cannot be written: the disk is full; make room on its disk")
+        raise StoreError(f"{place} cannot be written: the disk is full; make room on its disk")
 
     def do_release(self, worker: str, task: str, attempt: int) -> None:
         """The worker gives a task back because it ends."""

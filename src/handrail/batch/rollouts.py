@@ -1,9 +1,5 @@
-"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is.
-
-An environment has tasks and a reward function, which are checked before any rollout starts.
-"""
-
-from __future__ import annotations
+"""Rollouts are a batch with a reward function: one worker in the run's own process, whose code the environment's is. An
+environment has tasks and a reward function, which are checked before any rollout starts."""
 
 import asyncio
 import importlib
@@ -38,16 +34,14 @@ class Rollouts:
     """One run in one app that nothing else uses: what would need approval is denied."""
 
     def __init__(
-        self, app: Handrail, store: RolloutStore, run: Run, environment: Environment, models: Sequence[StreamingModel]
+        self, app: Handrail, store: RolloutStore, run: Run, environment: "Environment", models: Sequence[StreamingModel]
     ) -> None:
         self._app, self._store, self._run, self._environment, self._models = app, store, run, environment, models
         chosen = environment.tasks[: run.plan.tasks or None]
         self._tasks = [task for task in chosen for _ in range(run.plan.per_task)]
-        max_rollouts = app.config.rollouts.max_rollouts
-        if len(self._tasks) > max_rollouts:
-            raise ToolFailed(
-                f"{len(self._tasks)} rollouts are more than {max_rollouts}; take fewer tasks (rollouts.max_rollouts)"
-            )
+        count, limit = len(self._tasks), app.config.rollouts.max_rollouts
+        if count > limit:
+            raise ToolFailed(f"{count} rollouts are more than {limit}; take fewer tasks (rollouts.max_rollouts)")
         leave_unattended(app)
 
     def plan(self) -> None:
@@ -57,7 +51,7 @@ class Rollouts:
         common: dict[str, Any] = {"toolsets": toolsets, "reward": {"environment": plan.environment}}
         common["environment"] = {"backend": plan.backend or config.rollouts.backend}
         common["limits"] = Budgets(model_calls=plan.model_calls, seconds=plan.timeout)
-        with closing(self._ledger()) as ledger:
+        with closing(SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)) as ledger:
             made = (
                 Task(id=str(number), prompt=task.prompt, files=dict(task.files), data={"task": task.id}, **common)
                 for number, task in enumerate(self._tasks)
@@ -67,7 +61,7 @@ class Rollouts:
     def run_all(self) -> RunState:
         """Run all rollouts, each recorded when it ends. Returns how the run ended."""
         run, app = self._run, self._app
-        with closing(self._ledger()) as ledger:
+        with closing(SqliteLedger(folder_of(run.id) / LEDGER_NAME)) as ledger:
             options = Options(run=run.id, attempts=1)
             host = Host(ledger, options, out=folder_of(run.id), approvals=None, setup={})
             seconds = app.config.rollouts.reward_timeout
@@ -95,9 +89,6 @@ class Rollouts:
 
     def _reward(self, task: Task, outcome: Outcome) -> float:
         return number_of(self._environment.reward(dict(self._tasks[int(task.id)].data), outcome))
-
-    def _ledger(self) -> SqliteLedger:
-        return SqliteLedger(folder_of(self._run.id) / LEDGER_NAME)
 
 
 class RolloutTask(NamedTuple):
@@ -130,8 +121,7 @@ def load(found: Found) -> Environment:
         raise ToolFailed(f"the environment {found.name} has no tasks")
     if not callable(reward):
         raise ToolFailed(f"the reward of the environment {found.name} is not a function")
-    twice = {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}
-    if twice:
+    if twice := {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}:
         raise ToolFailed(f"the environment {found.name} has several tasks named {', '.join(sorted(twice))}")
     toolsets = getattr(source, "TOOLSETS", None)
     return Environment(tuple(listed), reward, None if toolsets is None else tuple(toolsets))

@@ -1,7 +1,5 @@
 """Read a file of tasks: one JSON object per line, each an agent session."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 from collections.abc import Iterator
@@ -17,34 +15,13 @@ from ..runtime.arguments import prepare
 from ..types import JsonDict
 
 _IN_ENVIRONMENT = ("cwd", "backend")
-_COUNT = {"type": ["integer", "null"], "minimum": 1}
-_AMOUNT = {"type": ["number", "null"], "exclusiveMinimum": 0}
-_LIMITS = {"model_calls": _COUNT, "tokens": _COUNT, "seconds": _AMOUNT, "cost": _AMOUNT}
-_SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["id", "prompt"],
-    "properties": {
-        "id": {"type": "string", "pattern": r"^[\w:-][\w.:-]{0,99}$"},
-        "prompt": {"type": "string", "pattern": r"\S"},
-        "environment": {"type": "object"},
-        "toolsets": {"type": ["array", "null"], "items": {"type": "string"}},
-        "limits": {"type": "object", "additionalProperties": False, "properties": _LIMITS},
-        "model": {"type": "string"},
-        "files": {"type": "object", "additionalProperties": {"type": "string"}},
-        "keep": {"type": "array", "items": {"type": "string"}},
-        "reward": {"type": ["string", "object"]},
-        "data": {},
-    },
-}
 
 
 @dataclass(frozen=True)
 class Task:
     """`environment` says where its commands run, as for `register_task_env_overrides`; `cwd` and `backend` are a part of it.
-    `files` are written before the agent starts, `keep` are paths that are kept afterwards.
-    `reward` is a command that scores what the agent has done; a mapping is for those who make tasks by program.
-    `data` is for the reader of the results."""
+    `files` are written before the agent starts, `keep` are paths that are kept afterwards. `reward` is a command that scores
+    what the agent has done; a mapping is for those who make tasks by program. `data` is for the reader of the results."""
 
     id: str
     prompt: str
@@ -61,14 +38,14 @@ class Task:
         return json.dumps({**asdict(self), "limits": self.limits._asdict()}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Task:
+    def from_json(cls, text: str) -> "Task":
         """Raises InvalidArguments."""
         return read_task(json.loads(text))
 
 
 @cache
 def _contract() -> Contract:
-    return Contract("batch", _SCHEMA)
+    return Contract("batch", json.loads(Path(__file__).with_name("task_schema.json").read_text()))
 
 
 def read_task(given: Any) -> Task:

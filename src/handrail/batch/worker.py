@@ -1,7 +1,5 @@
-"""A worker: it pulls leases from the driver and runs their sessions, several at a time, until it is told to stop.
-
-Its approval store is the driver's, so that all questions are in one inbox and outlive the worker.
-"""
+"""A worker: it pulls leases from the driver and runs their sessions, several at a time, until it is told to stop. Its approval
+store is the driver's, so that all questions are in one inbox and outlive the worker."""
 
 import asyncio
 import contextlib
@@ -14,10 +12,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..agent.models.base import StreamingModel
 from ..agent.models.model_selection import build, known_providers
 from ..agent.telemetry import start_exporting
 from ..app import Handrail
@@ -143,7 +141,9 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
         if app.config.telemetry.enabled:
             closing.callback(start_exporting())
         artifacts = Artifacts(setup["artifacts"]) if setup["artifacts"] else None
-        parts = Parts(app, setup["run"], models_of(app), command_reward, artifacts=artifacts)
+        # The models for a name, empty for the configured one. They are made once.
+        models = cache(lambda name: build(app.config.model, name=name or None, providers=known_providers(app.plugins)))
+        parts = Parts(app, setup["run"], models, command_reward, artifacts=artifacts)
         worker = Worker(parts, link.call, setup["sessions"], leases)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: worker.stop())
@@ -153,21 +153,8 @@ def work(address: Address, name: str, *, is_apart: bool) -> None:
 
 
 def leave_unattended(app: Handrail) -> None:
-    """What would ask is denied."""
     app.runtime.approver = app.runtime.person = None
     app.gate.settings.leave_unattended()
-
-
-def models_of(app: Handrail) -> Any:
-    """Returns a function: the models for a name, empty for the configured one. They are made once."""
-    made: dict[str, Sequence[StreamingModel]] = {}
-
-    def models(name: str) -> Sequence[StreamingModel]:
-        if name not in made:
-            made[name] = build(app.config.model, name=name or None, providers=known_providers(app.plugins))
-        return made[name]
-
-    return models
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import ast
 import io
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from ..errors import HandrailError
 from .output import ExitCode, end_quietly, exit_code_of_error, say
 
 _COMMANDS = Path(__file__).parent / "commands"
+# In a help text, examples keep their lines, as what follows a `\b` does.
+_EXAMPLES = re.compile(r"(?<!\x08\n)^(Examples?:)$", re.MULTILINE)
 
 # How `handrail --help` groups the commands; one that is not here is listed at the end.
 GROUPS: dict[str, str] = json.loads(Path(__file__).with_name("command_groups.json").read_text("utf-8"))
@@ -54,8 +57,7 @@ def run(args: list[str]) -> NoReturn:
 
 def close_runtime() -> None:
     """End what the command's calls have started, if there were any."""
-    model_tools = sys.modules.get("handrail.model_tools")
-    if model_tools is not None:
+    if (model_tools := sys.modules.get("handrail.model_tools")) is not None:
         model_tools.reset()
 
 
@@ -97,9 +99,9 @@ class CommandGroup(TyperGroup):
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
         module = import_module(f".commands.{cmd_name}", __package__)
         signal.signal(signal.SIGINT, before)
-        command = guarded(command_in(module, cmd_name), cmd_name)
+        command = command_in(module, cmd_name)
         command.name, command.help = cmd_name, module.__doc__
-        return command
+        return guarded(command, cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         for name in command_names():
@@ -125,8 +127,7 @@ class CommandGroup(TyperGroup):
 
 def command_in(module: ModuleType, name: str) -> Any:
     """The group of commands that a file has as `cli`, or else its function of the file's name."""
-    cli = getattr(module, "cli", None)
-    if cli is None:
+    if (cli := getattr(module, "cli", None)) is None:
         cli = typer.Typer(add_completion=False, rich_markup_mode=None)
         cli.command()(getattr(module, name))
     return get_command(cli)
@@ -210,6 +211,7 @@ WRITERS: dict[str, str] = _ACCESS["refused"]
 
 def guarded(command: Any, name: str) -> Any:
     """The command, with all that are below it, refused by name where an agent may not use it. `--help` works everywhere."""
+    command.help = command.help and _EXAMPLES.sub("\b\n\\1", command.help)
     for inner, each in command.commands.items() if isinstance(command, TyperGroup) else ():
         each.short_help = each.short_help or _first_sentence(each.help or "")  # Typer would cut it
         guarded(each, f"{name} {inner}")

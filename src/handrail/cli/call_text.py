@@ -44,7 +44,10 @@ def calls_of(message: JsonDict) -> Iterator[str]:
 
 def main_argument(registry: ToolRegistry, tool: str, arguments: JsonDict, *, max_chars: int = 50) -> str:
     """What a call is about: the argument that the tool cannot do without, or else the first text or list."""
-    name = _main_name(registry, tool, arguments)
+    entry = registry.get_entry(tool)
+    required = entry.schema["parameters"].get("required", ()) if entry else ()
+    speaking = (name for name, value in arguments.items() if isinstance(value, str | list))
+    name = next((name for name in (*required, *speaking) if name in arguments), None)
     return shortened(_one_line(arguments[name]), max_chars) if name else ""
 
 
@@ -92,13 +95,6 @@ def counted(number: int, what: str) -> str:
 
 def shortened(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
-
-
-def _main_name(registry: ToolRegistry, tool: str, arguments: JsonDict) -> str | None:
-    entry = registry.get_entry(tool)
-    required = entry.schema["parameters"].get("required", ()) if entry else ()
-    speaking = (name for name, value in arguments.items() if isinstance(value, str | list))
-    return next((name for name in (*required, *speaking) if name in arguments), None)
 
 
 def _one_line(value: Any) -> str:

@@ -25,8 +25,7 @@ def ask_about_folder(*, trust: bool) -> None:
         return
     if known.is_answered() or started_by_agent() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    brought = dict(_brought(here))
-    if not brought:
+    if not (brought := dict(_brought(here))):
         return
     named = visible(", ".join(brought).replace(f"{here}/", ""))
     note(f"handrail: {visible(str(known.project))} is new here. For agents it brings: {named}.")

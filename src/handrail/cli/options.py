@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import BadParameter as BadParameter
+from typer import Context as Context
+from typer import Exit as Exit
 
 from ..app import Handrail
 from ..errors import HandrailError, InvalidArguments
@@ -58,7 +61,7 @@ def _toolset_names(incomplete: str) -> list[str]:
     return _starting_with(incomplete, lambda app: app.toolsets.names())
 
 
-def argument_names(ctx: typer.Context, incomplete: str) -> list[str]:
+def argument_names(ctx: Context, incomplete: str) -> list[str]:
     """The arguments of the tool that was named before, as `name=`, without those that were given already."""
     given = [each.partition("=")[0].rstrip(":") for each in ctx.params.get("arguments") or ()]
 
@@ -103,24 +106,21 @@ def _starting_with(incomplete: str, names: Callable[[Handrail], list[str]]) -> l
 
 def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
+        raise BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
     return seconds
 
 
 DryRun = Annotated[bool, option("--dry-run", "Only show what would be done.")]
 Json = Annotated[bool, option("--json", "Print JSON, for programs.")]
 Tool = Annotated[str, argument("TOOL", "Name of a tool.", autocompletion=_tool_names)]
+Texts = list[str] | None
 Toolsets = Annotated[
-    list[str] | None,
-    option("--toolset -t NAME", "Only the tools of this set; can be repeated.", autocompletion=_toolset_names),
+    Texts, option("--toolset -t NAME", "Only the tools of this set; can be repeated.", autocompletion=_toolset_names)
 ]
 Disabled = Annotated[
-    list[str] | None,
-    option("--disable NAME", "Without the tools of this set; can be repeated.", autocompletion=_toolset_names),
+    Texts, option("--disable NAME", "Without the tools of this set; can be repeated.", autocompletion=_toolset_names)
 ]
-Hosts = Annotated[
-    list[str] | None, option("--host NAME", "A name that the server is called by, such as agent.example.org.")
-]
+Hosts = Annotated[Texts, option("--host NAME", "A name that the server is called by, such as agent.example.org.")]
 TokenFd = Annotated[int | None, option("--token-fd N", "Read the token from this file descriptor.", min=0)]
 ToolsetName = Annotated[str | None, argument("[NAME]", "A toolset.", autocompletion=_toolset_names)]
 Task = Annotated[str | None, option("--task ID", "The task that the calls belong to.")]

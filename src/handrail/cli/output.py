@@ -16,15 +16,12 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import typer
 
 from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, ToolFailed, UnknownToolset
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _DIRECTION_MARKS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -168,13 +165,22 @@ def emit_json(value: Any, stream: TextIO | None = None) -> None:
 
 
 def emit_table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], *, wide: int | None = None, empty: str = ""
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    values: Any = None,
+    *,
+    as_json: bool = False,
+    wide: int | None = None,
+    empty: str = "",
 ) -> None:
-    """A table on stdout: drawn to fit a terminal, or plain columns that a program can cut. `wide` may wrap.
+    """A table on stdout: drawn to fit a terminal, or plain columns that a program can cut. `wide` may wrap. With `as_json`, the
+    `values` instead.
 
     `empty` is said instead of a table without rows: what to do next.
     """
-    if empty and not rows:
+    if as_json:
+        emit_json(values)
+    elif empty and not rows:
         emit(fitted(as_typed(empty)))
     elif sys.stdout.isatty():
         _draw(headers, rows, wide)
@@ -182,22 +188,6 @@ def emit_table(
         widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
         for row in (headers, *rows):
             emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def emit_listing(
-    values: Any,
-    headers: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    as_json: bool,
-    wide: int | None = None,
-    empty: str = "",
-) -> None:
-    """The `values` as JSON for programs, or the `rows` that show them as a table."""
-    if as_json:
-        emit_json(values)
-    else:
-        emit_table(headers, rows, wide=wide, empty=empty)
 
 
 def emit_either(value: Any, text: str, *, as_json: bool) -> None:
@@ -275,14 +265,11 @@ def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Non
     for number, row in enumerate([[Text(each, "bold") for each in headers], *texts]):
         cell = row.pop(wide)
         is_beside = wide == len(row) and cell.cell_len <= room
-        line = Text("  ").join([*map(_padded, row, widths), *([cell] if is_beside else [])])
+        for each, width in zip(row, widths, strict=True):
+            each.align("left", max(width, each.cell_len))
+        line = Text("  ").join([*row, *([cell] if is_beside else [])])
         line.rstrip()
         console.print(line, *([] if is_beside or not number else [Padding(cell, (0, 0, 0, 4))]), sep="\n")
-
-
-def _padded(cell: Text, width: int) -> Text:
-    cell.align("left", max(width, cell.cell_len))
-    return cell
 
 
 def end_quietly() -> None:

@@ -18,8 +18,10 @@ from enum import Enum, auto
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
+from ..app import Handrail
 from ..base.own_process import started_by_agent
 from ..base.workers import pool
+from ..config.paths import Source, find_plugins
 from ..config.trust import Trust
 from ..errors import HandrailError
 from ..model_tools import default
@@ -28,9 +30,7 @@ from ..types import CancelToken, Progress
 from .output import colours, fitted, note, notes_held, paint, say, visible
 
 if TYPE_CHECKING:
-    from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..config.paths import Found
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
@@ -49,24 +49,19 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     if yolo:
         app.gate.settings.lift_asking()
     elif asks:
-        _ask_at_terminal(app, hold)
+        from ..approval.approvers.terminal import TerminalApprover, is_there
+        from ..approval.requests import ChainApprover
+
+        if is_there():
+            at_terminal, otherwise = TerminalApprover(hold=hold), app.runtime.approver
+            app.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
     return app
 
 
-def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
-    from ..approval.approvers.terminal import TerminalApprover, is_there
-    from ..approval.requests import ChainApprover
-
-    if not is_there():
-        return
-    at_terminal, otherwise = TerminalApprover(hold=hold), app.runtime.approver
-    app.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
-
-
-def log_as_notes() -> None:
+def log_as_notes(show: Callable[[str], object] = say) -> None:
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(record.getMessage())
+            show(record.getMessage())
 
     # We report what goes wrong with a server, once.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -81,7 +76,6 @@ def show_progress(progress: Progress) -> None:
 
 
 T = TypeVar("T")
-
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.25
@@ -113,7 +107,11 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
 
     try:
         pool.submit(run)
-        if _wait_for(outcome, timeout):
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        # A Ctrl-C that comes just before a wait is received only when the wait ends, so each is short.
+        while not outcome.done() and (left := end - time.monotonic()) > 0:
+            wait([outcome], min(_POLL_SECONDS, left))
+        if outcome.done():
             return outcome.result(), Ending.DONE
         ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
@@ -132,17 +130,6 @@ def handling(handler: Callable[[int, FrameType | None], object] | signal.Handler
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def _wait_for(future: Future[T], timeout: float | None) -> bool:
-    """Whether it is done in time. A Ctrl-C that comes just before a wait is received only when the wait ends, so each is
-    short."""
-    end = None if timeout is None else time.monotonic() + timeout
-    while True:
-        left = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
-        done, _ = wait([future], max(0.0, left))
-        if done or (end is not None and time.monotonic() >= end):
-            return bool(done)
 
 
 class TerminalPerson:
@@ -195,8 +182,7 @@ class TerminalPerson:
         while True:
             sys.stderr.write(paint(f"  {hint}: ", "dim", on=painted))
             sys.stderr.flush()
-            line = _read_line(gone)
-            if line is None:
+            if (line := _read_line(gone)) is None:
                 sys.stderr.write("\n")
                 return None
             if line.strip():
@@ -220,8 +206,7 @@ def _read_line(gone: int) -> str | None:
     while not line.endswith(b"\n"):
         if gone in select.select([0, gone], [], [])[0]:
             return None
-        piece = os.read(0, 4096)
-        if not piece:
+        if not (piece := os.read(0, 4096)):
             break
         line += piece
     return line.decode("utf-8", "replace") if line else None
@@ -233,30 +218,23 @@ _YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 def ask_about_plugins() -> None:
     """Ask once about each plugin of yours that is not trusted as it is now. A no is remembered, until it changes again."""
-    from ..config.paths import Source, find_plugins
-
     found = [each for each in find_plugins() if each.source is not Source.PROJECT]
     if not found or not (sys.stdin.isatty() and sys.stderr.isatty()) or started_by_agent():
         return
-    for each in found:
-        try:
-            _ask(each, Trust())
-        except HandrailError as error:
-            say(f"plugin {each.name}: {error}")
-
-
-def _ask(found: Found, trust: Trust) -> None:
     from ..plugins.loader import TRUST_KIND, plugin_content
 
-    digest = plugin_content(found).digest
-    if trust.is_trusted(TRUST_KIND, found.place, digest) or trust.is_trusted(_DECLINED, found.place, digest):
-        return
-    changed = trust.has_changed(TRUST_KIND, found.place, digest)
-    what = "has changed since you trusted it" if changed else "is new"
-    danger = "It would run with your rights, outside of every gate."
-    say(f"the plugin {found.name} ({visible(found.place)}) {what}. {danger}")
-    yes = confirmed_by_hand("Load it from now on, as it is?")
-    trust.trust(TRUST_KIND if yes else _DECLINED, found.place, digest)
+    trust, danger = Trust(), "It would run with your rights, outside of every gate."
+    for each in found:
+        try:
+            digest = plugin_content(each).digest
+            if not any(trust.is_trusted(kind, each.place, digest) for kind in (TRUST_KIND, _DECLINED)):
+                has_changed = trust.has_changed(TRUST_KIND, each.place, digest)
+                what = "has changed since you trusted it" if has_changed else "is new"
+                say(f"the plugin {each.name} ({visible(each.place)}) {what}. {danger}")
+                yes = confirmed_by_hand("Load it from now on, as it is?")
+                trust.trust(TRUST_KIND if yes else _DECLINED, each.place, digest)
+        except HandrailError as error:
+            say(f"plugin {each.name}: {error}")
 
 
 def stdin_has_input() -> bool:

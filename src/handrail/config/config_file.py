@@ -5,6 +5,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -201,10 +202,8 @@ class _Edit:
             self._block_list(node, old, new)
         else:
             for item in node.value:
-                if isinstance(item, tuple):
-                    self._drop_lines(item[0], self._end_of_entry(*item))
-                else:
-                    self._drop_lines(item, self._end(item))
+                is_entry = isinstance(item, tuple)
+                self._drop_lines(item[0] if is_entry else item, self._end_of_item(item))
             self.insert(colon, " " + inline(new))
 
     def _block_list(self, node: Node, old: list[Any], new: list[Any]) -> None:
@@ -215,16 +214,13 @@ class _Edit:
             self.replace(item.start_mark.index, self._end(item), inline(value, quote=item.style))
         for item in gone[len(come) :]:
             self._drop_lines(item, self._end(item))
-        if len(come) > len(gone):
-            self._add_items(node.value, head + len(gone), come[len(gone) :])
-
-    def _add_items(self, items: list[Node], position: int, values: list[Any]) -> None:
-        neighbour = items[max(position - 1, 0)]
-        line = self._line_start(neighbour)
-        dash = self.text[line : neighbour.start_mark.index]
-        at = self._next_line(self._end(neighbour)) if position else line
-        for value in values:
-            self.insert(at, f"{dash}{inline(value, quote=neighbour.style)}\n")
+        if added := come[len(gone) :]:
+            position = head + len(gone)
+            neighbour = node.value[max(position - 1, 0)]
+            line = self._line_start(neighbour)
+            dash = self.text[line : neighbour.start_mark.index]
+            at = self._next_line(self._end(neighbour)) if position else line
+            self.insert(at, "".join(f"{dash}{inline(value, quote=neighbour.style)}\n" for value in added))
 
     def flow(self, node: Node, old: Any, new: Any) -> None:
         """Change a scalar, or a collection in brackets."""
@@ -243,9 +239,8 @@ class _Edit:
             return self._source(node)
         if isinstance(old, dict) and isinstance(new, dict):
             kept = [(key, value) for key, value in node.value if key.value in new]
-            parts = [
-                f"{self._source(key)}: {self._flow_text(value, old[key.value], new[key.value])}" for key, value in kept
-            ]
+            changed = ((key, self._flow_text(value, old[key.value], new[key.value])) for key, value in kept)
+            parts = [f"{self._source(key)}: {text}" for key, text in changed]
             parts += [f"{inline(key)}: {inline(value)}" for key, value in new.items() if key not in old]
             return "{" + ", ".join(parts) + "}"
         if isinstance(old, list) and isinstance(new, list):
@@ -278,11 +273,13 @@ class _Edit:
     def _end_of_entry(self, key_node: Node, value_node: Node) -> int:
         return self._after_colon(key_node) if _is_empty(value_node) else self._end(value_node)
 
+    def _end_of_item(self, item: Node | tuple[Node, Node]) -> int:
+        return self._end_of_entry(*item) if isinstance(item, tuple) else self._end(item)
+
     def _end(self, node: Node) -> int:
         # The parser ends a block collection where the next thing begins, which is behind the comments in between.
         if _is_block_collection(node):
-            last = node.value[-1]
-            return self._end_of_entry(*last) if isinstance(last, tuple) else self._end(last)
+            return self._end_of_item(node.value[-1])
         end: int = node.end_mark.index
         # A block scalar ends behind its last line break.
         while end > node.start_mark.index and self.text[end - 1] in "\r\n":
@@ -316,10 +313,7 @@ def _scalars(node: Node) -> Iterator[Node]:
 
 
 def _common_length(one: list[Any], other: list[Any]) -> int:
-    length = 0
-    while length < min(len(one), len(other)) and same(one[length], other[length]):
-        length += 1
-    return length
+    return len(list(takewhile(bool, map(same, one, other))))
 
 
 # Text that means itself without quotes, in block and in flow style, to YAML 1.1 and 1.2 readers alike. It is narrower
@@ -370,8 +364,6 @@ def _text(text: str, quote: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    if character in ('"', "\\"):
-        return "\\" + character
     if character.isprintable():
-        return character
+        return f"\\{character}" if character in ('"', "\\") else character
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\U{ord(character):08x}"

@@ -133,12 +133,8 @@ def _platform_folder(kind: Literal["config", "state", "cache"], environ: Mapping
         return Path(os.path.expanduser(_LINUX_FOLDERS[kind])) / _APPLICATION
     import platformdirs
 
-    find = {
-        "config": platformdirs.user_config_path,
-        "state": platformdirs.user_state_path,
-        "cache": platformdirs.user_cache_path,
-    }[kind]
-    return find(_APPLICATION, appauthor=False)
+    usual: Path = getattr(platformdirs, f"user_{kind}_path")(_APPLICATION, appauthor=False)
+    return usual
 
 
 def remembered(name: str, *, home: str = "") -> dict[str, Any]:
@@ -179,14 +175,12 @@ POLICY_FILE = "config.yaml"
 
 def project_folder(start: Path | None = None) -> Path | None:
     """The `.handrail` folder of the current project: in this directory, or the nearest one above."""
-    return next(
-        (folder / PROJECT_FOLDER for folder in folders_above(start) if (folder / PROJECT_FOLDER).is_dir()), None
-    )
+    return next(filter(Path.is_dir, (folder / PROJECT_FOLDER for folder in folders_above(start))), None)
 
 
 def project_mcp_file(start: Path | None = None) -> Path | None:
     """The file in which the current project lists its MCP servers. It is not read here."""
-    return next((folder / MCP_FILE for folder in folders_above(start) if (folder / MCP_FILE).is_file()), None)
+    return next(filter(Path.is_file, (folder / MCP_FILE for folder in folders_above(start))), None)
 
 
 def folders_above(start: Path | None = None) -> Iterator[Path]:
@@ -278,10 +272,8 @@ def find_plugins(project: Path | None = None, *, home: str = "") -> Iterator[Fou
     """Every plugin, in the order in which they are loaded: the first with a name keeps it."""
     yield from _in_folder(config_path(home).parent / "plugins", Source.USER)
     for group in (GROUP, ORIGINAL_GROUP):
-        for name, target in sorted(entry_points(group)):
-            yield Found(name, Source.PIP, target)
-    folder = project or project_folder()
-    if folder is not None:
+        yield from (Found(name, Source.PIP, target) for name, target in sorted(entry_points(group)))
+    if (folder := project or project_folder()) is not None:
         yield from _in_folder(folder / "plugins", Source.PROJECT)
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,12 +19,10 @@ from ..base.own_process import started_by_agent
 from ..errors import ConfigError, Denied
 from ..settings.schema import ANYTHING, Config
 from ..settings.sections import settings_of
+from ..types import JsonDict
 from .paths import POLICY_FILE, PROJECT_FOLDER, config_path, folders_above, locked, make_private, read_text, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..types import JsonDict
     from .strength import Change
     from .validation import Key
 
@@ -170,12 +168,9 @@ def resolved(command: str, folder: Path) -> HookCommand:
             found.append(_beside(word, folder, is_plain=is_plain))
         else:
             found.append(word)
-    files = tuple(dict.fromkeys(filter(_is_pinned, found)))
-    return HookCommand(shlex.join(found) if is_plain and found != words else command, files)
-
-
-def _is_pinned(word: str) -> bool:
-    return os.path.isabs(word) and os.path.isfile(word) and not os.path.realpath(word).startswith(_SYSTEM)
+    files = [word for word in dict.fromkeys(found) if os.path.isabs(word) and os.path.isfile(word)]
+    pinned = tuple(file for file in files if not os.path.realpath(file).startswith(_SYSTEM))
+    return HookCommand(shlex.join(found) if is_plain and found != words else command, pinned)
 
 
 def _is_code(word: str, number: int, *, runs_file: bool) -> bool:
@@ -190,9 +185,8 @@ def _beside(word: str, folder: Path, *, is_plain: bool) -> str:
     if not is_plain:
         raise ConfigError(f"{word} is relative, in a command that is more than plain words; write {place}")
     if not os.path.isfile(place):
-        raise ConfigError(
-            f"{word} is looked for beside config.yaml, and {place} does not exist; write its absolute path"
-        )
+        looked = f"{word} is looked for beside config.yaml, and {place} does not exist"
+        raise ConfigError(f"{looked}; write its absolute path")
     return place
 
 
@@ -222,8 +216,8 @@ class Confirmed:
     def config(self, file: Path) -> Config | None:
         """None for a file that was never seen. For a damaged record that is the strictest known: the defaults."""
         record = self._records().get(str(file))
-        if not record:
-            return record if record is None else Config()
+        if record is None:
+            return None
         if not record.get(_SETTINGS):
             return Config()
         from .validation import build, check  # loads the YAML parser

@@ -7,6 +7,7 @@ person confirms it. A setting that is not listed here has no safe direction: eac
 import dataclasses
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..base.safe_text import mask_secrets
@@ -27,69 +28,47 @@ class Change(NamedTuple):
         return f"{self.key}: {_shown(self.before)} -> {_shown(self.after)}"
 
 
-class Kept(NamedTuple):
-    """The value that holds, and whether something of the wanted one is held back."""
-
-    value: Any
-    is_weaker: bool
+# Takes the value before and the wanted one, returns the one that holds: where that is not the wanted one, this is weaker.
+Direction = Callable[[Any, Any], Any]
 
 
-Direction = Callable[[Any, Any], Kept]
-
-
-def _either(_: Any, wanted: Any) -> Kept:
+def _either(_: Any, wanted: Any) -> Any:
     """A matter of taste, speed or space."""
-    return Kept(wanted, False)
+    return wanted
 
 
-def _never(before: Any, wanted: Any) -> Kept:
-    return Kept(before, wanted != before)
+def _never(before: Any, _: Any) -> Any:
+    return before
 
 
-def _lower(before: Any, wanted: Any) -> Kept:
-    return Kept(min(before, wanted), wanted > before)
-
-
-def _higher(before: Any, wanted: Any) -> Kept:
-    return Kept(max(before, wanted), wanted < before)
-
-
-def _limit(before: Any, wanted: Any) -> Kept:
+def _limit(before: Any, wanted: Any) -> Any:
     """The lower is stricter, but 0 is no limit."""
-    is_looser = bool(before) and (not wanted or wanted > before)
-    return Kept(before if is_looser else wanted, is_looser)
+    return before if before and (not wanted or wanted > before) else wanted
 
 
-def _longer(before: Any, wanted: Any) -> Kept:
+def _longer(before: Any, wanted: Any) -> Any:
     """A list that forbids."""
-    gone = [each for each in before if each not in wanted]
-    return Kept((*wanted, *gone), bool(gone))
+    return (*wanted, *(each for each in before if each not in wanted))
 
 
-def _shorter(before: Any, wanted: Any) -> Kept:
+def _shorter(before: Any, wanted: Any) -> Any:
     """A list that allows."""
-    return Kept(tuple(each for each in wanted if each in before), any(each not in before for each in wanted))
+    return tuple(each for each in wanted if each in before)
 
 
 def _only(no_limit: tuple[str, ...] | None) -> Direction:
     """A list that allows nothing but what is on it, with the value that means no limit."""
 
-    def kept(before: Any, wanted: Any) -> Kept:
-        if before == no_limit or wanted == no_limit:
-            return Kept(wanted if before == no_limit else before, wanted == no_limit)
-        both = _shorter(before, wanted)
-        return both if both.value != no_limit else Kept(before, True)
+    def kept(before: Any, wanted: Any) -> Any:
+        both = wanted if before == no_limit else before if wanted == no_limit else _shorter(before, wanted)
+        return before if both == no_limit else both
 
     return kept
 
 
 def _first_of(*values: Any) -> Direction:
     """From the strictest on."""
-
-    def kept(before: Any, wanted: Any) -> Kept:
-        return Kept(min(before, wanted, key=values.index), values.index(wanted) > values.index(before))
-
-    return kept
+    return partial(min, key=values.index)
 
 
 # The directions, each with its keys; `*` stands for one name.
@@ -102,8 +81,8 @@ _DIRECTIONS: tuple[tuple[Direction, str], ...] = (
     (_first_of(True, False), "terminal.protect protect.package effects.enabled"),
     (_only(None), "tools.enabled_toolsets"),
     (_only(()), "files.roots"),
-    (_lower, "approvals.task_minutes approvals.task_uses"),
-    (_higher, "approvals.history_max_bytes effects.keep_days effects.keep_bytes effects.max_copy"),
+    (min, "approvals.task_minutes approvals.task_uses"),
+    (max, "approvals.history_max_bytes effects.keep_days effects.keep_bytes effects.max_copy"),
     (_limit, "effects.pause.files effects.pause.megabytes"),
     (_longer, "approvals.deny approvals.ask_tools tools.disabled_toolsets network.deny skills.disabled"),
     (
@@ -133,12 +112,8 @@ def held_back(before: Config, wanted: Config) -> tuple[Config, list[Change]]:
         old, new = getattr(before, item.name), getattr(wanted, item.name)
         if old == new:
             continue
-        if isinstance(old, Section):
-            values[item.name] = _section(item.name, old, new, changes)
-        elif isinstance(old, Mapping):
-            values[item.name] = _group(item.name, old, new, changes)
-        else:
-            values[item.name] = _kept(item.name, old, new, changes)
+        keep = _section if isinstance(old, Section) else _group if isinstance(old, Mapping) else _kept
+        values[item.name] = keep(item.name, old, new, changes)
     return dataclasses.replace(wanted, **values), changes
 
 
@@ -159,11 +134,11 @@ def _kept(key: str, old: Any, new: Any, changes: list[Change]) -> Any:
     if old == new:
         return new
     found = (each for each, keys in _DIRECTIONS if any(fnmatchcase(key, pattern) for pattern in keys.split()))
-    direction = next(found, _never)
+    direction: Direction = next(found, _never)
     kept = direction(old, new)
-    if kept.is_weaker:
+    if kept != new:
         changes.append(Change(key, old, new))
-    return kept.value
+    return kept
 
 
 def _group(name: str, old: Mapping[str, Any], new: Mapping[str, Any], changes: list[Change]) -> dict[str, Any]:
@@ -181,11 +156,8 @@ def _group(name: str, old: Mapping[str, Any], new: Mapping[str, Any], changes: l
 
 
 def _different(value: Any, default: Any) -> dict[str, Any]:
-    return {
-        item.name: _plain(getattr(value, item.name), getattr(default, item.name))
-        for item in settings_of(type(value))
-        if getattr(value, item.name) != getattr(default, item.name)
-    }
+    pairs = {item.name: (getattr(value, item.name), getattr(default, item.name)) for item in settings_of(type(value))}
+    return {name: _plain(mine, usual) for name, (mine, usual) in pairs.items() if mine != usual}
 
 
 def _plain(value: Any, default: Any = None) -> Any:

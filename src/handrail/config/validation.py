@@ -23,8 +23,7 @@ from .paths import MAX_BYTES
 Steps = tuple[str | int, ...]
 
 # The parser takes some 50 µs a value, so this is a second of work.
-_MAX_VALUES = 20_000
-_MAX_DEPTH = 20
+_MAX_VALUES, _MAX_DEPTH = 20_000, 20
 _TOO_MANY = f"holds more than {_MAX_VALUES:,} values; a configuration does not"
 _TOO_DEEP = "is nested too deeply"
 _TAG = "tag:yaml.org,2002:"
@@ -103,16 +102,18 @@ def _compose(yaml: YAML, document: Document) -> Node | None:
         shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
         raise ConfigError(f"has the character {shown}, which YAML does not allow", path=path, line=line) from None
     except MarkedYAMLError as error:
-        raise ConfigError(_syntax_problem(error), path=path, line=_line_of_problem(error, text)) from None
+        mark = error.problem_mark or error.context_mark
+        # The end of the stream is on the line after the last; an editor cannot go there.
+        last = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None
+        raise ConfigError(_syntax_problem(error), path=path, line=last) from None
     except ConfigError as error:
         raise ConfigError(str(error), path=path, line=error.line) from None
     except (YAMLError, ValueError, LookupError, AssertionError, TypeError, AttributeError) as error:
         # What the parser lets slip on text that is nothing like YAML.
         raise ConfigError(f"is not valid YAML: {error}", path=path) from None
     if yaml.resolver.processing_version == (1, 1):
-        raise ConfigError(
-            "asks for YAML 1.1, where `no` and `off` are not text; remove the %YAML line", path=path, line=1
-        )
+        message = "asks for YAML 1.1, where `no` and `off` are not text; remove the %YAML line"
+        raise ConfigError(message, path=path, line=1)
     return node
 
 
@@ -124,12 +125,6 @@ def _syntax_problem(error: Any) -> str:
         problem += "; it seems cut off"
     context = f" ({error.context})" if error.context else ""
     return f"is not valid YAML: {problem}{context}"
-
-
-def _line_of_problem(error: Any, text: str) -> int | None:
-    mark = error.problem_mark or error.context_mark
-    # The end of the stream is on the line after the last; an editor cannot go there.
-    return min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None
 
 
 class _Reader:
@@ -215,21 +210,10 @@ class _Reader:
 
 Key = str | tuple[str, ...]
 
-_KINDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-_LIMITS = {
-    "minimum": "at least",
-    "maximum": "at most",
-    "exclusiveMinimum": "more than",
-    "exclusiveMaximum": "less than",
-}
+_KINDS = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+_KINDS |= {"array": "a list", "object": "a mapping", "null": "null"}
+_LIMITS = {"minimum": "at least", "maximum": "at most"}
+_LIMITS |= {"exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
 
 
 def checked(document: Document) -> JsonDict:
@@ -237,12 +221,10 @@ def checked(document: Document) -> JsonDict:
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError("must be a mapping of sections, such as `files:`", path=document.path, line=1)
     settings: JsonDict = _filled(document.value or {}, _schema())
-    problems = [
-        ConfigError(message, path=document.path, line=document.line_of(steps), key=dotted(steps))
-        for steps, message in _problems(settings)
-    ]
+    problems = [(document.line_of(steps), dotted(steps), message) for steps, message in _problems(settings)]
     if problems:
-        raise min(problems, key=lambda problem: problem.line or 0)
+        line, key, message = min(problems, key=lambda problem: problem[0] or 0)
+        raise ConfigError(message, path=document.path, line=line, key=key)
     return settings
 
 
@@ -263,9 +245,8 @@ def plain(value: Any, *, steps: Steps = ()) -> Any:
         return value
     if isinstance(value, str):
         return _plain_text(value, steps)
-    for kind in (int, float):
-        if isinstance(value, kind):
-            return kind(value)
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, os.PathLike):
         return plain(os.fspath(value), steps=steps)
     if isinstance(value, Mapping):
@@ -339,20 +320,14 @@ def _message(kind: str, details: JsonDict, shown: str) -> str:
         return f"must be {' or '.join(_KINDS[name] for name in sorted(details['types']))}, not {shown}"
     if kind == "enum":
         return f"must be one of {', '.join(map(str, details['options']))}; not {shown}"
-    if kind == "minLength":
-        return "must not be empty text"
-    if kind == "propertyNames":
-        return "must not have an empty name in it"
     if kind in _LIMITS:
         return f"must be {_LIMITS[kind]} {details['limit']}, not {shown}"
-    return ""
+    return {"minLength": "must not be empty text", "propertyNames": "must not have an empty name in it"}.get(kind, "")
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
     if value is None:
         return "empty (null)"
     if isinstance(value, int) and value.bit_length() > 200:

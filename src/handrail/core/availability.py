@@ -24,11 +24,8 @@ _pool = WorkerPool(idle_seconds=0)  # checks run seldom: nothing is left of them
 
 
 class _Seen:
-    __slots__ = ("checked_at", "last_success", "verdict")
-
-    def __init__(self) -> None:
-        self.verdict: object = None
-        self.checked_at = self.last_success = float("-inf")
+    verdict: object = None
+    checked_at = last_success = float("-inf")
 
 
 class Availability:
@@ -155,11 +152,8 @@ def usable_unless(lack: Unavailable | None) -> Unavailable | bool:
 def missing(extra: str, *modules: str) -> Unavailable | None:
     """What to install, if one of the modules is not there."""
     absent = [module for module in modules if PathFinder.find_spec(module) is None]
-    if not absent:
-        return None
-    return Unavailable(
-        f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed", f"pip install 'handrail[{extra}]'"
-    )
+    lack = f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed"
+    return Unavailable(lack, f"pip install 'handrail[{extra}]'") if absent else None
 
 
 def _answer(check: CheckFn, config: Config) -> object:
@@ -193,12 +187,9 @@ def _key(check: CheckFn) -> object:
 def _explain(tool: ToolEntry, verdict: object) -> Unavailable:
     if isinstance(verdict, Unavailable):
         return verdict
-    missing = [name for name in tool.requires_env if not os.environ.get(name)]
-    if missing:
-        names = ", ".join(missing)
-        return Unavailable(
-            f"{names} is not set" if len(missing) == 1 else f"{names} are not set", "set it in the environment"
-        )
+    if missing := [name for name in tool.requires_env if not os.environ.get(name)]:
+        lack = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+        return Unavailable(lack, "set it in the environment")
     return Unavailable(f"its check {_name(tool.check_fn)} says that it cannot be used now")
 
 

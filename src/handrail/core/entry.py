@@ -91,14 +91,20 @@ class ToolEntry(NamedTuple):
         return {name: value for name, value in fields.items() if name in ("description", "parameters")}
 
 
-def check_basics(name: object, handler: object) -> None:
+def check_tool(
+    name: object, handler: object, toolset: object, description: object, timeout: object, functions: Sequence[object]
+) -> None:
+    """Raises RegistrationError for what cannot be registered."""
     if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
         raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
     if not callable(handler):
         raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
-
-
-def check_texts(name: str, toolset: object, description: object) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
+    for function in functions:
+        if function is not None and not callable(function):
+            named = "check_fn, dynamic_schema_overrides, resources and actions"
+            raise RegistrationError(f"tool {name!r}: {named} must be callable, not {function!r}")
     if not isinstance(toolset, str) or not toolset:
         raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
     if not isinstance(description, str):
@@ -113,17 +119,6 @@ def function_of(name: str, schema: object, description: str) -> tuple[object, ob
     if not isinstance(function, dict):
         raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")
     return function.get("parameters", NO_PARAMETERS), description or function.get("description") or ""
-
-
-def check_options(name: str, timeout: object, *functions: object) -> None:
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
-    for function in functions:
-        if function is not None and not callable(function):
-            raise RegistrationError(
-                f"tool {name!r}: check_fn, dynamic_schema_overrides, resources and actions must be callable, "
-                f"not {function!r}"
-            )
 
 
 _FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -189,13 +184,8 @@ def keywords_of(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, boo
 T = TypeVar("T")
 
 NO_PARAMETERS: JsonDict = {"type": "object", "properties": {}}
-_DIALECTS = (
-    "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2019-09/schema",
-    "http://json-schema.org/draft-07/schema",
-    "http://json-schema.org/draft-06/schema",
-    "http://json-schema.org/draft-04/schema",
-)
+_DIALECTS = [f"https://json-schema.org/draft/{date}/schema" for date in ("2020-12", "2019-09")]
+_DIALECTS += [f"http://json-schema.org/draft-{number}/schema" for number in ("07", "06", "04")]
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
 
 
@@ -210,7 +200,10 @@ class Contract:
 
     def __init__(self, tool: str, parameters: object) -> None:
         schema = _plain(tool, parameters)
-        _check_is_object_schema(tool, schema)
+        kind = schema.get("type", "object")
+        if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+            why = f"parameters.type must be 'object' (arguments are an object), not {kind!r}"
+            raise RegistrationError(f"tool {tool!r}: {why}")
         _prune_required(tool, schema)
         self._compiled: jsonschema_rs.Validator | None = None
         self._frozen = marshal.dumps(schema)
@@ -235,13 +228,15 @@ class Contract:
 
         try:
             # A dialect that is not built in would be fetched.
-            if _dialect_of(schema) not in _DIALECTS:
+            dialect = schema.get("$schema", _DIALECTS[0])
+            if (dialect.rstrip("#") if isinstance(dialect, str) else dialect) not in _DIALECTS:
                 raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
             jsonschema_rs.meta.validate(schema)
             validator = jsonschema_rs.validator_for(_closed(schema), retriever=refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             why = str(getattr(error, "message", "") or error).splitlines()[0]
-            raise RegistrationError(f"tool {tool!r}: {_place(error)} is not valid JSON Schema: {why}") from None
+            place = ".".join(["parameters", *map(str, getattr(error, "instance_path", None) or ())])
+            raise RegistrationError(f"tool {tool!r}: {place} is not valid JSON Schema: {why}") from None
         self._compiled, self.is_valid = validator, validator.is_valid
         return validator
 
@@ -305,16 +300,10 @@ def _plainly_fit(arguments: Any, schema: JsonDict) -> bool:
     )
 
 
-def _dialect_of(schema: JsonDict) -> object:
-    dialect = schema.get("$schema", _DIALECTS[0])
-    return dialect.rstrip("#") if isinstance(dialect, str) else dialect
-
-
 def _plain(tool: str, parameters: object) -> JsonDict:
     if not isinstance(parameters, dict):
-        raise RegistrationError(
-            f"tool {tool!r}: parameters must be a JSON Schema object, not {type(parameters).__name__}"
-        )
+        kind = type(parameters).__name__
+        raise RegistrationError(f"tool {tool!r}: parameters must be a JSON Schema object, not {kind}")
     try:
         return cast("JsonDict", marshal.loads(marshal.dumps(parameters)))  # our own bytes
     except ValueError:
@@ -325,14 +314,6 @@ def _plain(tool: str, parameters: object) -> JsonDict:
         return cast("JsonDict", json.loads(json.dumps(parameters)))
     except (TypeError, ValueError, RecursionError) as error:
         raise RegistrationError(f"tool {tool!r}: parameters cannot be written as JSON: {error}") from None
-
-
-def _check_is_object_schema(tool: str, schema: JsonDict) -> None:
-    kind = schema.get("type", "object")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise RegistrationError(
-            f"tool {tool!r}: parameters.type must be 'object' (arguments are an object), not {kind!r}"
-        )
 
 
 def _prune_required(tool: str, schema: JsonDict) -> None:
@@ -364,8 +345,3 @@ def pointed_at(root: JsonDict, reference: str) -> Any:
     for step in filter(None, reference[1:].split("/")):
         target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
     return target
-
-
-def _place(error: Exception) -> str:
-    path = getattr(error, "instance_path", None) or []
-    return ".".join(["parameters", *(str(step) for step in path)])

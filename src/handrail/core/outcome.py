@@ -83,15 +83,11 @@ def to_outcome(tool: str, value: object) -> Outcome:
         try:
             return well_formed(to_json(value))
         except (TypeError, ValueError, RecursionError) as error:
-            raise ResultContract(
-                f"tool {tool!r} returned a {type(value).__name__} that is not JSON: {error}", tool=tool
-            ) from None
+            why = f"returned a {type(value).__name__} that is not JSON: {error}"
+            raise ResultContract(f"tool {tool!r} {why}", tool=tool) from None
     kind = type(value).__name__
-    raise ResultContract(
-        f"tool {tool!r} returned {kind}; a handler returns a string, a dict, a list or a pydantic model",
-        tool=tool,
-        result_type=kind,
-    )
+    why = f"returned {kind}; a handler returns a string, a dict, a list or a pydantic model"
+    raise ResultContract(f"tool {tool!r} {why}", tool=tool, result_type=kind)
 
 
 def error_of(outcome: Outcome) -> JsonDict | None:

@@ -15,19 +15,7 @@ from ..errors import ToolUnavailable, UnknownTool
 from ..protocols import Action
 from ..types import JsonDict, Outcome, Resources, ToolCall, ToolContext, Unavailable
 from .availability import Availability
-from .entry import (
-    CheckFn,
-    Contract,
-    Example,
-    Handler,
-    ToolEntry,
-    check_basics,
-    check_options,
-    check_texts,
-    dereferenced,
-    function_of,
-    new_entry,
-)
+from .entry import CheckFn, Contract, Example, Handler, ToolEntry, check_tool, dereferenced, function_of, new_entry
 from .outcome import tool_error, tool_result
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
@@ -110,19 +98,19 @@ class ToolRegistry:
             owner = self.owner_of_caller() or owner
         if type(handler) is str:
             handler = dereferenced(handler)
-        if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
-            check_basics(name, handler)
         try:
             parameters = schema["parameters"]
             described = description or schema["description"]
         except (KeyError, TypeError):
             parameters, described = function_of(name, schema, description)
+        functions: tuple[Any, ...] = ()
         if check_fn or dynamic_schema_overrides or resources or actions or timeout is not None:
             functions = tuple(map(dereferenced, (check_fn, dynamic_schema_overrides, resources, actions)))
-            check_options(name, timeout, *functions)
             check_fn, dynamic_schema_overrides, resources, actions = functions
-        if not toolset or type(toolset) is not str or type(described) is not str:
-            check_texts(name, toolset, described)
+        is_named = type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64
+        is_plain = is_named and callable(handler) and toolset and type(toolset) is str and type(described) is str
+        if functions or not is_plain:
+            check_tool(name, handler, toolset, described, timeout, functions)
         fields = (
             name, toolset, described, self._contract(name, parameters), handler, check_fn,
             tuple(requires_env) if requires_env else (), is_async, emoji, max_result_size_chars, dynamic_schema_overrides,
@@ -200,10 +188,8 @@ class ToolRegistry:
         toolset had registered keeps its place only if it was registered with `override=True`."""
         with self._lock:
             for entry in entries:
-                holder = self._tools.setdefault(entry.name, entry)
-                if holder is not entry and not self._may_replace(
-                    entry, holder, override=entry.name in self._overriding
-                ):
+                holder, override = self._tools.setdefault(entry.name, entry), entry.name in self._overriding
+                if holder is not entry and not self._may_replace(entry, holder, override=override):
                     self._tools[entry.name] = entry
             self._changed()
 
@@ -237,8 +223,7 @@ class ToolRegistry:
 
     def register_toolset_alias(self, alias: str, toolset: str) -> None:
         with self._lock:
-            known = self._aliases.get(alias)
-            if known is not None and known != toolset:
+            if (known := self._aliases.get(alias, toolset)) != toolset:
                 log.warning("toolset alias %r now means %r instead of %r", alias, toolset, known)
             self._aliases[alias] = toolset
             self._changed()
@@ -334,27 +319,21 @@ class ToolRegistry:
 
     def get_max_result_size(self, name: str, default: int | float | None = None) -> int | float:
         entry = self._tools.get(name)
-        if entry is not None and entry.max_result_size_chars is not None:
-            return entry.max_result_size_chars
-        return DEFAULT_MAX_RESULT_CHARS if default is None else default
+        given = None if entry is None else entry.max_result_size_chars
+        usual = DEFAULT_MAX_RESULT_CHARS if default is None else default
+        return usual if given is None else given
 
     def get_definitions(self, names: Iterable[str] | None = None, quiet: bool = False) -> list[JsonDict]:
         """OpenAI definitions of the tools that can be used now, sorted by name."""
         wanted = self.get_all_tool_names() if names is None else sorted(set(names))
         entries = [entry for name in wanted if (entry := self._tools.get(name)) is not None]
         missing = self.availability.unavailable(entries)
-        if missing and not quiet:
-            for name, why in missing.items():
-                log.info("tool %s is not listed: %s", name, why)
+        for name, why in () if quiet else missing.items():
+            log.info("tool %s is not listed: %s", name, why)
         listed = frozenset(entry.name for entry in entries if entry.name not in missing)
-        return [
-            {
-                "type": "function",
-                "function": {**entry.schema, **entry.fields_now(listed, self.availability.config), "name": entry.name},
-            }
-            for entry in entries
-            if entry.name in listed
-        ]
+        config, shown = self.availability.config, [entry for entry in entries if entry.name in listed]
+        functions = ({**entry.schema, **entry.fields_now(listed, config), "name": entry.name} for entry in shown)
+        return [{"type": "function", "function": function} for function in functions]
 
     def unavailable_tools(self) -> dict[str, Unavailable]:
         return self.availability.unavailable(self.entries())
@@ -390,15 +369,14 @@ class ToolRegistry:
 
     def check_tool_availability(self, quiet: bool = False) -> tuple[list[str], list[JsonDict]]:
         """The toolsets that can be used now, and for each of the others its name, its tools and what they need."""
-        available, others = [], []
-        for toolset, known in self.get_available_toolsets().items():
-            if known["available"]:
-                available.append(toolset)
-                continue
-            others.append({"name": toolset, "env_vars": known["requirements"], "tools": known["tools"]})
-            if not quiet:
-                log.info("toolset %s is not available", toolset)
-        return available, others
+        sets = self.get_available_toolsets()
+        lacking = {toolset: known for toolset, known in sets.items() if not known["available"]}
+        for toolset in () if quiet else lacking:
+            log.info("toolset %s is not available", toolset)
+        others = [
+            {"name": name, "env_vars": each["requirements"], "tools": each["tools"]} for name, each in lacking.items()
+        ]
+        return [toolset for toolset in sets if toolset not in lacking], others
 
     def lookup(self, name: str) -> ToolEntry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""

@@ -22,16 +22,19 @@ class TypedTool:
         self.is_async = inspect.iscoroutinefunction(function)
         documented = docstring_parser.parse(inspect.getdoc(function) or "")
         self.description = "\n\n".join(filter(None, (documented.short_description, documented.long_description)))
-        hints = _hints(function)
+        try:
+            hints = get_type_hints(function, include_extras=True)
+        except NameError as error:
+            raise RegistrationError(f"tool {function.__name__!r}: cannot resolve its annotations: {error}") from None
+        hints.pop("return", None)
         self.context_parameter = next((name for name, hint in hints.items() if _means_context(hint)), None)
         described = {param.arg_name: param.description for param in documented.params if param.description}
         try:
             self._model = self._arguments_model(hints, described)
             self.parameters = self._model.model_json_schema(by_alias=True, schema_generator=_Untitled)
         except PydanticUserError as error:
-            raise RegistrationError(
-                f"tool {function.__name__!r}: no schema can say its types: {error.message}"
-            ) from None
+            why = f"no schema can say its types: {error.message}"
+            raise RegistrationError(f"tool {function.__name__!r}: {why}") from None
 
     def __call__(self, args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Any:
         try:
@@ -51,10 +54,8 @@ class TypedTool:
             if parameter.name == self.context_parameter:
                 continue
             if parameter.kind in _UNNAMED:
-                raise RegistrationError(
-                    f"tool {self.function.__name__!r}: parameter {parameter.name!r} has no name that a model could use; "
-                    "take every argument by keyword"
-                )
+                why = f"parameter {parameter.name!r} has no name that a model could use; take every argument by keyword"
+                raise RegistrationError(f"tool {self.function.__name__!r}: {why}")
             about: dict[str, Any] = {"alias": parameter.name}
             if parameter.name in described:
                 about["description"] = described[parameter.name]
@@ -75,12 +76,3 @@ class _Untitled(GenerateJsonSchema):
 
 def _means_context(hint: Any) -> bool:
     return hint is ToolContext or any(_means_context(part) for part in get_args(hint))
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise RegistrationError(f"tool {function.__name__!r}: cannot resolve its annotations: {error}") from None
-    hints.pop("return", None)
-    return hints

@@ -96,9 +96,8 @@ class _Audit:
         hashes, previous = [], ""
         for number, text in enumerate(self.receipts, 1):
             if json.loads(text)["previous"] != previous:
-                self.problems.append(
-                    f"receipt {number} does not follow the one before: one was changed, removed or moved"
-                )
+                why = "one was changed, removed or moved"
+                self.problems.append(f"receipt {number} does not follow the one before: {why}")
             previous = digest(text)
             hashes.append(previous)
         self._check_seals(hashes)
@@ -107,9 +106,8 @@ class _Audit:
             return
         end = json.loads(self.ends[0]["body"])
         if (end["receipts"], end["seals"], end["head"]) != (len(hashes), len(self.seals), previous):
-            self.problems.append(
-                f"there were {end['receipts']} receipts and {end['seals']} seals when this was exported"
-            )
+            there = f"{end['receipts']} receipts and {end['seals']} seals"
+            self.problems.append(f"there were {there} when this was exported")
 
     def _check_seals(self, hashes: list[str]) -> None:
         times = [float(json.loads(text)["at"]) for text in self.receipts]

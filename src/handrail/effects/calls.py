@@ -1,7 +1,5 @@
 """The calls of a state folder: list them, show what they changed, take them back and bring them back."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging
@@ -10,25 +8,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..environments.backend_table import EnvironmentSettings
+from ..environments.base import Environment
 from ..environments.protection import JOBS_FOLDER
 from ..environments.shell_host import call_effects, jobs, journal_undo
 from ..environments.shell_host.journal_log import Journal
+from ..environments.tasks import TaskEnvironments
 from ..errors import HandrailError, ToolFailed
+from ..settings.schema import Config
 from ..store.call_records import STORE_NAME, CallRecord, CallRecords
+from ..types import JsonDict
 from . import trial
 from .open_call import FULL, Ended
 from .receipts import Receipts
 from .receipts import digest as digest_of
 from .recorder import BEGUN_FOLDER, Recorder, left_behind
-
-if TYPE_CHECKING:
-    from ..environments.base import Environment
-    from ..environments.tasks import TaskEnvironments
-    from ..settings.schema import Config
-    from ..types import JsonDict
 
 log = logging.getLogger(__name__)
 
@@ -94,10 +90,8 @@ class Calls:
     def undo(
         self, number: int, *, dry_run: bool = False, session: str | None = None, task: str | None = None, **how: Any
     ) -> JsonDict:
-        """Take a call back: see `call_effects.undo` (`only`, `force`). The undo is a call too, made in this session.
-
-        Raises CallNotFound.
-        """
+        """Take a call back: see `call_effects.undo` (`only`, `force`). The undo is a call too, made in this session. Raises
+        CallNotFound."""
         (record,), begun = self._refreshed([self.records.get(number)]), time.time()
         if record.is_pruned:
             return {**call_effects.refused(_NOT_KEPT), "call": number}
@@ -247,7 +241,6 @@ class Calls:
         return record
 
     def _told(self, record: CallRecord, environment: Environment | None = None) -> JsonDict:
-        """What the call has changed."""
         with self._reading if record.environment == LOCAL else contextlib.nullcontext():
             journal = {"journal": self._journal} if record.environment == LOCAL else {}
             return self._ask(record, "describe", environment, **journal)
@@ -289,13 +282,10 @@ def as_json(record: CallRecord, keep_days: float) -> JsonDict:
     """For programs: without what is only needed to reach the environment again."""
     shown = record._asdict()
     del shown["settings"], shown["is_told"]
-    until = None if record.ended is None else record.ended + keep_days * 86_400
-    return {
-        **shown,
-        "can_be_undone_until": until if record.is_changing and not (record.undone_by or record.is_pruned) else None,
-    }
+    can_be_undone = record.is_changing and not (record.undone_by or record.is_pruned)
+    until = record.ended + keep_days * 86_400 if record.ended is not None and can_be_undone else None
+    return {**shown, "can_be_undone_until": until}
 
 
 def folder_here() -> str:
-    """The folder that you are in, as records name it."""
     return os.path.realpath(os.getcwd())

@@ -136,9 +136,8 @@ def call_number(context: ToolContext, environment: Environment, head: str, folde
     if context.effects is not None and context.effects.is_tried:
         coverage = getattr(environment, "coverage", _NO_JOURNAL)
         if coverage[0] != FULL or not number:
-            raise Denied(
-                f"Not run: it cannot be tried here: {coverage[1] or 'no journal is kept'}", decided_by="policy"
-            )
+            why = f"Not run: it cannot be tried here: {coverage[1] or 'no journal is kept'}"
+            raise Denied(why, decided_by="policy")
     if held is not None:  # its system calls can wait for an answer
         held.begin(number, context)
     return number

@@ -7,6 +7,7 @@ All of it is checked with the public key alone: see `audit`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -38,11 +39,9 @@ Seal = dict[str, Any]
 
 
 class Receipts:
-    """The chain in `database`. The key is in `folder`, which no agent's process can read.
-
-    `witness` is given each new seal: a file, to which a line is appended, or an http address, to which it is posted. After
-    `tsa+`, the address is that of a timestamp authority, whose answers are kept in `folder`.
-    """
+    """The chain in `database`. The key is in `folder`, which no agent's process can read. `witness` is given each new seal: a
+    file, to which a line is appended, or an http address, to which it is posted. After `tsa+`, the address is that of a
+    timestamp authority, whose answers are kept in `folder`."""
 
     def __init__(self, database: Database, folder: Path, witness: str = "") -> None:
         self._database, self._folder, self._witness = database, folder, witness
@@ -91,7 +90,9 @@ class Receipts:
         yield json.dumps({"format": FORMAT, "public_key": self.public_key()})
         yield from (json.dumps({"receipt": body}) for body in receipts)
         yield from (json.dumps({"seal": dict(row)}) for row in seals)
-        yield from (json.dumps({"timestamp": json.loads(line)}) for line in self._timestamps())
+        path = self._folder / _TIMESTAMPS
+        stamps = path.read_text("utf-8").splitlines() if path.exists() else []
+        yield from (json.dumps({"timestamp": json.loads(line)}) for line in stamps)
         head = digest(receipts[-1]) if receipts else ""
         yield json.dumps({"end": self._signed({"receipts": len(receipts), "seals": len(seals), "head": head})})
 
@@ -121,10 +122,6 @@ class Receipts:
             _write(path, Ed25519PrivateKey.generate().private_bytes(*plain), _keep_first)
         return cast("Ed25519PrivateKey", form.load_pem_private_key(path.read_bytes(), None))
 
-    def _timestamps(self) -> list[str]:
-        path = self._folder / _TIMESTAMPS
-        return path.read_text("utf-8").splitlines() if path.exists() else []
-
     def _notify_witness(self, seal: Seal) -> None:
         try:
             if self._witness.startswith(timestamps.PREFIX):
@@ -132,9 +129,8 @@ class Receipts:
                 line = json.dumps({"seal": digest(seal["body"]), "response": answer})
                 _append(self._folder / _TIMESTAMPS, line)
             elif self._witness.startswith(("http://", "https://")):
-                request = urllib.request.Request(
-                    self._witness, json.dumps(seal).encode(), {"Content-Type": "application/json"}
-                )
+                body, kind = json.dumps(seal).encode(), {"Content-Type": "application/json"}
+                request = urllib.request.Request(self._witness, body, kind)
                 urllib.request.urlopen(request, timeout=_WITNESS_SECONDS).close()
             elif self._witness:
                 _append(Path(self._witness).expanduser(), json.dumps(seal))
@@ -189,9 +185,6 @@ def _write(path: Path, content: bytes, put: Any) -> None:
 
 def _keep_first(temporary: Path, path: Path) -> None:
     """Another process may be faster: the first key holds."""
-    try:
+    with contextlib.suppress(FileExistsError):
         os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(temporary)
+    os.unlink(temporary)

@@ -4,8 +4,6 @@ The record is written beside the call path by one thread, in the order in which 
 for it first.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -17,16 +15,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..base.own_process import has_exited, runtime_id
+from ..environments.base import Environment
 from ..environments.shell_host.journal import FileJournal
+from ..protocols import Answer, ApprovalRequest, Files, FileStat
 from ..store.call_records import CallNumbers, CallRecord
 from .open_call import Ended
-
-if TYPE_CHECKING:
-    from ..environments.base import Environment
-    from ..protocols import Answer, ApprovalRequest, Files, FileStat
 
 log = logging.getLogger(__name__)
 
@@ -121,8 +117,7 @@ class BegunCalls:
     appends to a file of its own, named by its runtime id; the file is emptied when nothing is open and it is long."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
+        self._folder, self._lock = folder, threading.Lock()
         self._fd, self._owner, self._bytes = -1, "", 0
         self._open: set[int] = set()
 

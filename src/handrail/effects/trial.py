@@ -136,9 +136,13 @@ def _picked(changes: list[Change], kept: set[str]) -> list[Change]:
 
 def _listed(told: JsonDict) -> dict[str, str]:
     """The paths, by the lines that show them."""
-    return {
-        f"{sign} {one['path']}{_more(one)}": one["path"] for kind, sign in _SIGNS.items() for one in told.get(kind, ())
-    }
+    listed = {}
+    for kind, sign in _SIGNS.items():
+        for one in told.get(kind, ()):
+            files = one.get("files", 1)
+            more = f" -> {one['to']}" if "to" in one else f"/ ({files:,} files)" if files > 1 else ""
+            listed[f"{sign} {one['path']}{more}"] = one["path"]
+    return listed
 
 
 def _lines(told: JsonDict) -> Iterator[str]:
@@ -169,10 +173,6 @@ def _text_lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines()
 
 
-def _more(one: JsonDict) -> str:
-    return f" -> {one['to']}" if "to" in one else f"/ ({one['files']:,} files)" if one.get("files", 1) > 1 else ""
-
-
 class Change(NamedTuple):
     """`kind` is as in `call_effects.describe`; `source` is what the path gets, or nothing if it is lost."""
 
@@ -185,8 +185,7 @@ class IsolatedTrial:
     """Of one call; `folder` is its own. A context manager, which removes everything that is not kept."""
 
     def __init__(self, environment: LocalEnvironment, folder: Path) -> None:
-        self._folder, self.environment = folder, environment
-        self.shell = environment
+        self._folder, self.environment, self.shell = folder, environment, environment
 
     def __enter__(self) -> IsolatedTrial:
         self._folder.mkdir(mode=0o700, parents=True)
@@ -212,11 +211,8 @@ class IsolatedTrial:
 
     def changes(self) -> list[Change]:
         """What the command has changed, in an order in which it can be done."""
-        return [
-            change
-            for number, tree in enumerate(self._trees)
-            for change in _changes(str(self._folder / str(number) / "changes"), tree)
-        ]
+        folders = (str(self._folder / str(number) / "changes") for number in range(len(self._trees)))
+        return [change for found in map(_changes, folders, self._trees) for change in found]
 
     def conflicts(self, changes: list[Change]) -> list[str]:
         """The paths that somebody else has changed meanwhile, also since these changes were listed."""
@@ -246,9 +242,8 @@ def _changes(folder: str, tree: str, *, is_new: bool = False) -> Iterator[Change
             yield from () if is_new else _lost(path)
             continue
         is_folder = stat.S_ISDIR(new.st_mode)
-        if old is not None and (
-            stat.S_ISDIR(old.st_mode) != is_folder or (is_folder and _OPAQUE in os.listxattr(entry.path))
-        ):
+        is_opaque = is_folder and old is not None and _OPAQUE in os.listxattr(entry.path)
+        if old is not None and (is_opaque or stat.S_ISDIR(old.st_mode) != is_folder):
             yield from _lost(path)
             old = None
         if old is None:

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 PIECE_BYTES = 262_144
 _CHUNKED, _UNTIL_CLOSE = -1, -2
-_MAX_TRAILERS = 100
-_MAX_BODY = 8 << 20
+_MAX_TRAILERS, _MAX_BODY = 100, 8 << 20
 _CLOSE_SECONDS = 1.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -1,7 +1,5 @@
 """The keys of one task: placeholders for its commands, and the values in the requests to the hosts that may have them."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -51,7 +49,7 @@ class Key(NamedTuple):
 class TaskKeys:
     """Made per task, each with placeholders of its own. Raises ConfigError for a secret that cannot be used."""
 
-    def __init__(self, configured: Mapping[str, SecretConfig], values: SecretValues) -> None:
+    def __init__(self, configured: Mapping[str, SecretConfig], values: "SecretValues") -> None:
         self._values = values
         self._keys = [_key(name, each) for name, each in configured.items()]
 
@@ -77,10 +75,8 @@ class TaskKeys:
         return self.misplaced("\n".join(texts).encode(), server)
 
     async def put_in(self, head: Head, body: bytes | None, server: Server) -> tuple[Head, tuple[bytes, ...]]:
-        """The head with the values of this server's keys, and what to hide in the answer. `body` is needed for a signature alone.
-
-        Raises ToolFailed for a value that cannot be read, and BadMessage.
-        """
+        """The head with the values of this server's keys, and what to hide in the answer. `body` is needed for a signature
+        alone. Raises ToolFailed for a value that cannot be read, and BadMessage."""
         hidden: set[bytes] = set()
         for key in self._keys:
             if not key.is_for(*server[:2]):
@@ -88,8 +84,12 @@ class TaskKeys:
             value = self._values.known.get(key.name, "") or await asyncio.to_thread(self._values.get, key.name)
             if key.how == "sigv4":
                 head = signed_again(head, body, key.placeholder, value)
+            elif key.how == "query":
+                target, question, query = head.first.partition("?")
+                query = query.replace(key.placeholder, quote(value, safe=""))
+                head = Head(target + question + query, head.fields)
             else:
-                head = _with_value(head, key, value)
+                head = Head(head.first, [(name, _field(name.lower(), text, key, value)) for name, text in head.fields])
             hidden |= _forms(value)
             # A login is repeated as it was sent: encoded.
             logins = head.values("authorization") if key.how == "basic" else []
@@ -123,13 +123,6 @@ def _key(name: str, config: SecretConfig) -> Key:
     variables = (variable, place) if kind == "environment" else (variable,)
     placeholder = f"handrail-{name.lower()}-{secrets.token_hex(16)}"
     return Key(name, placeholder, variables, config.how, parse_hosts(config.hosts, f"{where}.hosts"))
-
-
-def _with_value(head: Head, key: Key, value: str) -> Head:
-    if key.how == "query":
-        target, question, query = head.first.partition("?")
-        return Head(target + question + query.replace(key.placeholder, quote(value, safe="")), head.fields)
-    return Head(head.first, [(name, _field(name.lower(), text, key, value)) for name, text in head.fields])
 
 
 def _field(name: str, text: str, key: Key, value: str) -> str:
@@ -207,10 +200,8 @@ def _read(name: str, source: str) -> str:
 
 
 def signed_again(head: Head, body: bytes | None, placeholder: str, value: str) -> Head:
-    """The head with a signature by `value`, if the one that it has is by `placeholder`; else the head as it is.
-
-    A body whose chunks are signed one by one is refused: those signatures would not fit. Raises BadMessage.
-    """
+    """The head with a signature by `value`, if the one that it has is by `placeholder`; else the head as it is. A body whose
+    chunks are signed one by one is refused: those signatures would not fit. Raises BadMessage."""
     given = "".join(head.values("authorization"))
     found = _AUTHORIZATION.fullmatch(given)
     if found is None:
@@ -235,15 +226,9 @@ def _text_to_sign(head: Head, found: re.Match[str], payload: str, *, is_encoded_
     pairs = sorted((_encoded(name), _encoded(value)) for name, value in pairs)
     names = found["names"].split(";")
     fields = "".join(f"{name}:{','.join(' '.join(value.split()) for value in head.values(name))}\n" for name in names)
-    canonical = [
-        method,
-        path or "/",
-        "&".join(f"{name}={value}" for name, value in pairs),
-        fields,
-        found["names"],
-        payload,
-    ]
-    digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+    sorted_query = "&".join(f"{name}={value}" for name, value in pairs)
+    canonical = "\n".join([method, path or "/", sorted_query, fields, found["names"], payload])
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
     date = "".join(head.values("x-amz-date"))
     return "\n".join(["AWS4-HMAC-SHA256", date, found["scope"], digest])
 

@@ -1,7 +1,5 @@
 """The network of each task: its proxy, name server and keys, and the variables by which its commands find them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress
@@ -13,21 +11,19 @@ import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.own_process import has_exited, runtime_id
 from ..config.paths import cache_dir
 from ..errors import Denied, HandrailError, ToolFailed
 from ..net.url_guard import plain_host
+from ..settings.schema import Config
+from ..types import CancelToken, ToolContext
 from .certificates import Authority, java_store
 from .keys import SecretValues, TaskKeys
 from .policy import HostPolicy
 from .proxy import Proxy, program_of
 from .questions import Questions
-
-if TYPE_CHECKING:
-    from ..settings.schema import Config
-    from ..types import CancelToken, ToolContext
 
 _PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _HERE = "localhost,127.0.0.1,::1"
@@ -58,7 +54,7 @@ class _Network(NamedTuple):
     """Without secrets and a policy that was asked for there is no proxy, no variables and no bundle of certificates."""
 
     questions: Questions
-    names: NameServer
+    names: "NameServer"
     name_place: str
     proxy: Proxy | None = None
     proxy_place: str = ""
@@ -71,9 +67,7 @@ class Networks:
     """By task. A thread of its own serves all of them."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._values = SecretValues(config.secrets)
-        self._lock = threading.Lock()
+        self._config, self._values, self._lock = config, SecretValues(config.secrets), threading.Lock()
         self._networks: dict[str, _Network] = {}
         self._contexts: dict[str, ToolContext] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -81,10 +75,8 @@ class Networks:
 
     def variables(self, task_id: str, *, asks: bool, is_far: bool = False) -> Mapping[str, str]:
         """What the task's commands get: the way out, the placeholders of keys, and whom to trust there. Raises ConfigError.
-
         `asks`: whether somebody is asked about hosts that are not listed. `is_far`: whether they run elsewhere, where `far_end`
-        has to be made first.
-        """
+        has to be made first."""
         known = self._networks.get(task_id)
         if known is not None and (known.proxy is None or (known.far_end is not None) != is_far):
             self.close_task(task_id)  # its commands ran somewhere else until now
@@ -124,11 +116,9 @@ class Networks:
         return found.questions.notes() if found is not None else []
 
     def decide(self, task_id: str, program: str, where: tuple[str, int], cancel: CancelToken, *, is_udp: bool) -> str:
-        """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied.
-
-        What is returned is where it is led instead: the task's own name server, or its proxy, where that puts a key in. Empty:
-        where it wants to.
-        """
+        """A program of the task wants to connect to an address, or to look up a name (port 0), and waits. Raises Denied. What
+        is returned is where it is led instead: the task's own name server, or its proxy, where that puts a key in. Empty: where
+        it wants to."""
         found, (host, port) = self._networks.get(task_id), where
         if found is None or self._loop is None:
             raise Denied(f"{program} wants {host}, and its task is over")
@@ -138,8 +128,7 @@ class Networks:
             if found.far_end is not None:
                 raise Denied(f"{program} looks up a name by itself; only what uses HTTPS_PROXY has a way out here")
             return found.name_place
-        asked = self._connect(found, host, port, program) if port else self._look_up(found, host, program)
-        future = asyncio.run_coroutine_threadsafe(asked, self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._way(found, host, port, program), self._loop)
         forget = cancel.on_cancel(future.cancel)
         try:
             return future.result()
@@ -149,16 +138,14 @@ class Networks:
             forget()
 
     @staticmethod
-    async def _connect(network: _Network, host: str, port: int, program: str) -> str:
+    async def _way(network: _Network, host: str, port: int, program: str) -> str:
+        if not port:
+            with contextlib.suppress(ToolFailed, ValueError):  # it is not known, which the name server says
+                await network.questions.look_up(host, lambda: program)
+            return ""
         name, proxy = await network.questions.connect(host, port, lambda: program), network.proxy
         has_key = proxy is not None and proxy.keys is not None and proxy.keys.is_for(name, port)
         return proxy.entrance((name, port)) if proxy is not None and has_key and not proxy.is_far else ""
-
-    @staticmethod
-    async def _look_up(network: _Network, name: str, program: str) -> str:
-        with contextlib.suppress(ToolFailed, ValueError):  # it is not known, which the name server says
-            await network.questions.look_up(name, lambda: program)
-        return ""
 
     def known_values(self) -> list[str]:
         """Values of secrets that were read so far, which no output may show."""
@@ -210,9 +197,8 @@ class Networks:
         variables = {**dict.fromkeys(_PROXY, url), "NO_PROXY": _HERE, "no_proxy": _HERE, "NODE_USE_ENV_PROXY": "1"}
         # A JVM asks no variable where its proxy is. What it has there is found in its environment.
         place = ("Host=127.0.0.1", f"Port={url.rpartition(':')[2]}")
-        java = " ".join(
-            [os.environ.get("JAVA_TOOL_OPTIONS", ""), *(f"-D{s}.proxy{p}" for s in ("http", "https") for p in place)]
-        )
+        options = (f"-D{scheme}.proxy{each}" for scheme in ("http", "https") for each in place)
+        java = " ".join([os.environ.get("JAVA_TOOL_OPTIONS", ""), *options])
         if authority is not None:
             if far_end is None:
                 self._write(bundle, authority.bundle())

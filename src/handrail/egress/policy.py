@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..errors import ConfigError
 from ..net.url_guard import HostPattern, literal_address, parse_hosts, plain_host, with_port
@@ -41,7 +41,7 @@ class HostPolicy:
         self._allow = (*parse_hosts(config.allow, "network.allow"), *of_keys)
         self._deny = parse_hosts(config.deny, "network.deny")
         self._metadata = shipped(METADATA)
-        self._lists = {name: shipped(name) for name in host_lists() if name != METADATA}
+        self.lists = {name: shipped(name) for name in host_lists() if name != METADATA}
         self._enabled = [pattern for name in config.lists for pattern in shipped(name)]
         self._fixed = {plain_host(name) for name in config.resolve}
 
@@ -57,7 +57,7 @@ class HostPolicy:
             return HostRuling(Verdict.DENY, f"{where} {why}")
         if not self._asks or _first(self._enabled, host, port):
             return _ALLOWED
-        listed = next((name for name, hosts in self._lists.items() if _first(hosts, host, port)), "")
+        listed = next((name for name, hosts in self.lists.items() if _first(hosts, host, port)), "")
         literal = literal_address(host)
         if literal is not None and literal.is_loopback:
             return HostRuling(Verdict.ASK, f"connects to {where}, a service of this machine itself")
@@ -74,9 +74,6 @@ class HostPolicy:
         if found.verdict is Verdict.ASK and is_inner and host not in self._fixed:
             return HostRuling(Verdict.ASK, f"{found.why}, by the name {host}")
         return _ALLOWED
-
-    def list_hosts(self, name: str) -> list[str]:
-        return [pattern.text for pattern in self._lists[name]]
 
 
 def _first(patterns: Sequence[HostPattern], host: str, port: int) -> HostPattern | None:
@@ -95,5 +92,4 @@ def shipped(name: str) -> tuple[HostPattern, ...]:
 
 @cache
 def host_lists() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads((files(__package__) / "host_lists.json").read_text())
-    return found
+    return cast("dict[str, list[str]]", json.loads((files(__package__) / "host_lists.json").read_text()))

@@ -261,7 +261,6 @@ class _Client:
         proxy, keys = self._proxy, self._proxy.keys
 
         async def prepare(head: Head, read_body: ReadBody) -> Prepared:
-            """The request as the server gets it."""
             head, server = _direct(head) if fixed is None else (head, fixed)
             if keys is None:
                 return Prepared(head, server)

@@ -5,37 +5,28 @@ ask about other hosts where `network.contain` is "on"; in "auto" they do not, be
 as those of commands do not. An MCP server is connected to before a call asks for it: with "on" its host has to be listed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from ..errors import Denied, InvalidArguments
 from ..net.url_guard import Guard, addresses_of, literal_address, plain_host, target_of, with_port
 from ..protocols import Action, ActionKind
+from ..settings.schema import Config
+from ..types import ToolContext
 from .policy import HostPolicy, HostRuling, Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..settings.schema import Config
-    from ..types import ToolContext
-
-_MAX_REFUSED = 50
-_MAX_SHOWN = 6
+_MAX_REFUSED, _MAX_SHOWN = 50, 6
 _HOW = "The user can allow a host: network.allow in config.yaml."
 _NOBODY = "no call runs that it could belong to, so nobody can be asked"
 
 
 class Questions:
-    """About the connections of one task. `begin` says which call runs; its approver is asked.
-
-    An answer holds for the host until the next call begins: a program that opens ten connections asks once. Longer answers are
-    the gate's grants. Everything but `begin` and `notes` runs in the proxy's loop. `is_far`: its commands run elsewhere, and the
-    proxy must not lead them to services of this machine.
-    """
+    """About the connections of one task. `begin` says which call runs; its approver is asked. An answer holds for the host
+    until the next call begins: a program that opens ten connections asks once. Longer answers are the gate's grants. Everything
+    but `begin` and `notes` runs in the proxy's loop. `is_far`: its commands run elsewhere, and the proxy must not lead them to
+    services of this machine."""
 
     def __init__(self, policy: HostPolicy, fixed: Mapping[str, str], *, is_far: bool = False) -> None:
         self.policy, self._is_far = policy, is_far
@@ -64,7 +55,10 @@ class Questions:
         """Where a connection to the host may go now. Raises Denied, or ToolFailed for a name that is not known."""
         host = plain_host(host)
         await self._settle(self.policy.decide(host, port), host, port, program)
-        found = [host] if literal_address(host) is not None else await self._lookup(host, port)
+        if literal_address(host) is not None:
+            found = [host]
+        else:
+            found = [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
         if self._is_far and host not in self._fixed and any(map(_is_here, found)):
             why = f"{with_port(host, port)} is a service of the machine of Handrail, to which there is no way from here"
             await self._settle(HostRuling(Verdict.DENY, why), host, port, program)
@@ -111,7 +105,7 @@ class Questions:
             if ruling.listed not in self._offered:
                 self._offered.add(ruling.listed)
                 rule = f"net.{ruling.listed}"
-                some = ", ".join(self.policy.list_hosts(ruling.listed)[:5])
+                some = ", ".join(pattern.text for pattern in self.policy.lists[ruling.listed][:5])
                 why += f"; a longer yes is for the whole list {ruling.listed} ({some}, ...)"
         details = {"rule": rule, "why": why, "denied": ruling.verdict is Verdict.DENY}
         await self._ask(f"{program()} wants {where}", details, where)
@@ -137,9 +131,6 @@ class Questions:
         waiting = gate.review([Action(ActionKind.CONNECT, text, details=details)], context)
         if waiting is not None:
             await waiting
-
-    async def _lookup(self, host: str, port: int) -> list[str]:
-        return [self._fixed[host]] if host in self._fixed else await addresses_of(host, port)
 
 
 def _is_here(address: str) -> bool:

@@ -40,15 +40,8 @@ _ALIASES = {"singularity": "apptainer"}
 _FOLDER = Path(__file__).parent / "backends"
 DEFAULT_TASK = "default"
 # The general overrides of a task; everything else is a setting of the backend.
-_GENERAL = {
-    "backend": str,
-    "env_type": str,
-    "cwd": str,
-    "env": dict,
-    "allowed_secrets": list,
-    "effects": bool,
-    "profile": str,
-}
+_GENERAL: dict[str, type] = dict.fromkeys(("backend", "env_type", "cwd", "profile"), str)
+_GENERAL |= {"env": dict, "allowed_secrets": list, "effects": bool}
 
 
 class Backend(Protocol):
@@ -186,9 +179,8 @@ class EnvironmentSettings(NamedTuple):
     def open(self, backends: Backends) -> Environment:
         """A new environment, not yet started."""
         secrets = {name: os.environ[name] for name in self.allowed_secrets if name in os.environ}
-        environment = backends.get(self.backend).from_settings(
-            self.options, task_id=self.task_id, cwd=self.cwd, env={**secrets, **self.env}
-        )
+        backend, env = backends.get(self.backend), {**secrets, **self.env}
+        environment = backend.from_settings(self.options, task_id=self.task_id, cwd=self.cwd, env=env)
         if hasattr(environment, "effects"):  # one that can write down what commands change
             environment.effects = self.effects
         return environment
@@ -217,7 +209,7 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     cwd = overrides.get("cwd") or options.pop("cwd", None) or usual
     if is_host(backend):
         cwd = os.path.abspath(os.path.expanduser(cwd)) if cwd else _current_directory()
-        options = {**_file_limits(config), **_protection(config, overrides), **options}
+        options = {**_of_host(config, overrides), **options}
     secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
     env = {**terminal.env, **overrides.get("env", {})}
     has_effects = overrides.get("effects", config.effects.enabled)
@@ -267,18 +259,8 @@ def _current_directory() -> str:
     try:
         return os.getcwd()
     except OSError:
-        raise ToolFailed(
-            "the directory that this process was started in no longer exists; set terminal.cwd, or a cwd for the task"
-        ) from None
-
-
-def _file_limits(config: Config) -> dict[str, Any]:
-    files = config.files
-    return {
-        "roots": list(files.roots),
-        "max_read_bytes": files.max_read_bytes,
-        "max_write_bytes": files.max_write_bytes,
-    }
+        why = "the directory that this process was started in no longer exists; set terminal.cwd, or a cwd for the task"
+        raise ToolFailed(why) from None
 
 
 def journal_settings(config: Config) -> dict[str, Any]:
@@ -287,8 +269,12 @@ def journal_settings(config: Config) -> dict[str, Any]:
     return {name: getattr(config.effects, name) for name in names}
 
 
-def _protection(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _of_host(config: Config, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """For commands and file tools on this machine."""
     return {
+        "roots": list(config.files.roots),
+        "max_read_bytes": config.files.max_read_bytes,
+        "max_write_bytes": config.files.max_write_bytes,
         "profile": Profile(overrides.get("profile") or config.terminal.profile).value,
         "protect": config.terminal.protect,
         "protect_package": config.protect.package,

@@ -5,8 +5,6 @@ or it is idle, and everything in it ends after a while without a keep-alive from
 `prune` ends what one has left immediately.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib
@@ -17,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from ..base.own_process import has_exited, runtime_id
 from ..errors import ConfigError, ToolError
@@ -27,12 +25,10 @@ from .base import ProcessState
 from .errors import EnvironmentStartError, LoginRefused
 from .live_environment import LiveEnvironment
 from .transport import bundle
+from .transport.channel import Channel
 from .transport.link import Fatal, Link, Lost
 from .transport.session import Session
 from .transport.stream import SdkLoop, Stream, StreamChannel, sdk_loops
-
-if TYPE_CHECKING:
-    from .transport.channel import Channel
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -108,14 +104,10 @@ class CloudEnvironment(LiveEnvironment):
 
     def __init__(self, settings: CloudSettings, *, task_id: str) -> None:
         super().__init__()
-        self._settings = settings
-        self._task_id = task_id
-        self.persistent = settings.persistent
+        self._settings, self._task_id, self.persistent = settings, task_id, settings.persistent
         self._sdk: tuple[SdkLoop, Cloud] | None = None
         self._sandbox: Any = None
         self._is_busy = True  # as far as is known
-
-    # For backends
 
     @classmethod
     @abstractmethod
@@ -131,16 +123,9 @@ class CloudEnvironment(LiveEnvironment):
     def check_settings(cls, settings: Any) -> None:
         """Raise ConfigError for settings that contradict each other."""
 
-    # For the table of backends
-
     @classmethod
     def from_settings(
-        cls,
-        settings: Mapping[str, Any],
-        *,
-        task_id: str,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
         read = read_settings(cls.settings_type, settings, backend=cls.name, cwd=cwd, env=env)
         cls.check_settings(read)
@@ -171,8 +156,6 @@ class CloudEnvironment(LiveEnvironment):
         except (LoginRefused, SdkMissing):
             return []
 
-    # The life of a sandbox
-
     def connect(self, state: bytes | None) -> Link:
         settings = self._settings
         try:
@@ -199,9 +182,12 @@ class CloudEnvironment(LiveEnvironment):
         return StreamChannel(stream, loop, where=f"the sandbox {cloud.id_of(self._sandbox)}", client_timeout=timeout)
 
     def _opened(self) -> tuple[SdkLoop, Cloud]:
-        """The SDK and its loop."""
         if self._sdk is None:
-            self._import()
+            try:
+                importlib.import_module(self.package)
+            except ImportError as error:
+                fix = shlex.quote(f"handrail[{self.package}]")
+                raise SdkMissing(f"the package {self.package} is not installed ({error}); pip install {fix}") from None
             loop = sdk_loops.acquire()
             try:
                 self._sdk = loop, loop.run(self._make_cloud(), ASK_SECONDS)
@@ -219,16 +205,13 @@ class CloudEnvironment(LiveEnvironment):
             if loop.run(cloud.is_running(self._sandbox), ASK_SECONDS):
                 return
             self._sandbox = None
-        labels = self._labels()
+        # How it is found again. A persistent one belongs to its task, and not to a process.
+        labels = {LABEL: "1", TASK: label_value(self._task_id or "none")}
+        labels |= {KEPT: "1"} if self.persistent else {OWNER: runtime_id()}
         if self.persistent:
             self._sandbox = loop.run(cloud.find_again(labels), CREATE_SECONDS)
         if self._sandbox is None:
             self._sandbox = loop.run(cloud.create(labels), CREATE_SECONDS)
-
-    def _labels(self) -> dict[str, str]:
-        """How a sandbox is found again. A persistent one belongs to its task, and not to a process."""
-        task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
-        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: runtime_id()}
 
     def forked(self) -> None:
         self._sdk = self._sandbox = None
@@ -237,9 +220,8 @@ class CloudEnvironment(LiveEnvironment):
         self._check_process()
         if self.persistent and self._link is not None:
             with contextlib.suppress(ToolError):  # it does not answer: then nothing is stopped
-                self._is_busy = any(
-                    one.survives and one.poll().state is ProcessState.RUNNING for one in self.processes()
-                )
+                survivors = [one for one in self.processes() if one.survives]
+                self._is_busy = any(one.poll().state is ProcessState.RUNNING for one in survivors)
         super().close()
 
     def disconnected(self) -> None:
@@ -275,16 +257,8 @@ class CloudEnvironment(LiveEnvironment):
             finally:
                 self._release()
 
-    def _import(self) -> None:
-        try:
-            importlib.import_module(self.package)
-        except ImportError as error:
-            fix = shlex.quote(f"handrail[{self.package}]")
-            raise SdkMissing(f"the package {self.package} is not installed ({error}); pip install {fix}") from None
-
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn an SDK's errors into ours."""
         try:
             yield
         except (ToolError, ConfigError, Fatal, Lost):

@@ -25,10 +25,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables without its secrets, by name or by value. `allowed` are secrets to include by name.
-
-    A marker is added that says whose shell it is, so that what runs there cannot answer for the user.
-    """
+    """This process's variables without its secrets, by name or by value. `allowed` are secrets to include by name. A marker is
+    added that says whose shell it is, so that what runs there cannot answer for the user."""
     return {**_clean(tuple(os.environ.items()), tuple(allowed)), MARKER: "1"}
 
 
@@ -58,9 +56,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    if re.search(_NOT_SECRET, name):
-        return False
-    return is_secret_name(name) or mask_secrets(value) != value
+    return is_secret_name(name) or (mask_secrets(value) != value and not re.search(_NOT_SECRET, name))
 
 
 @lru_cache(maxsize=4)
@@ -86,18 +82,16 @@ def _login(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def encoded(text: str) -> bytes:
     if "\0" in text:
-        raise CommandRefused(
-            "the command contains a NUL character, which no shell accepts; write it as $'\\\\0' in printf"
-        )
+        why = "the command contains a NUL character, which no shell accepts; write it as $'\\\\0' in printf"
+        raise CommandRefused(why)
     try:
         encoded = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         place = f"U+{ord(text[error.start]):04X} at position {error.start}"
         raise CommandRefused(f"the command contains {place}, which is not a character; leave it out") from None
     if len(encoded) > _MAX_COMMAND_BYTES:
-        raise CommandRefused(
-            f"the command has {len(encoded):,} bytes; write the data to a file, and name that in the command"
-        )
+        why = f"the command has {len(encoded):,} bytes; write the data to a file, and name that in the command"
+        raise CommandRefused(why)
     return encoded
 
 

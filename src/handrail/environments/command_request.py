@@ -101,11 +101,9 @@ class Capture:
         self._problem = "this runtime has no result store" if context.results is None else ""
         if change is not None:
             self._problem = "a plugin changes the output of commands"
-        self._taken_bytes = 0
-        self._first = ""
+        self._taken_bytes, self._first = 0, ""
 
     def shown(self, output: Output, exit_code: int | None = None) -> Shown:
-        """For the model, when the command has ended."""
         if self._writer is None and (is_binary(output.head) or is_binary(output.tail)):
             return Shown(self._masker(describe(output, max_chars=self._max_chars)))
         if output.skipped_bytes or output.tail:
@@ -136,8 +134,6 @@ class Capture:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.discard()
-
-    # While it runs
 
     def _report(self, piece: bytes) -> None:
         """Report the last complete line, now and then. Half of a line could be half of a secret."""
@@ -195,8 +191,6 @@ class Capture:
         log.warning("a long output of %s could not be kept: %s", self._context.tool, self._problem)
         self._discard()
 
-    # When it has ended
-
     def _changed(self, text: str, exit_code: int | None) -> str:
         return text if self._change is None else self._change(text, exit_code)
 
@@ -236,7 +230,6 @@ class Capture:
 
 
 def capture_of(request: Request, context: ToolContext, environments: TaskEnvironments) -> Capture:
-    """For one command of a task, by the environments' settings."""
     plugins = environments.change_output
     change = None
     if plugins is not None and plugins.is_wanted():

@@ -1,7 +1,5 @@
 """What containers of every engine have in common: their settings, how a shell gets into one, their names, and cleaning up."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -29,9 +27,7 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "
 NEEDS = (
     "A container needs bash 4.4 and Python 3.8: choose an image that has them, such as python:3.13, or add them to it"
 )
-ASK_SECONDS = 30.0
-LEAVE_SECONDS = 5.0
-_CHECK_SECONDS = 4.0
+ASK_SECONDS, LEAVE_SECONDS, _CHECK_SECONDS = 30.0, 5.0, 4.0
 _JOBS_ROOT = "/var/tmp/handrail"  # for persistent containers: /tmp may be emptied between uses
 # An engine's containers are those of one place, which these say.
 _PLACES = ("DOCKER_HOST", "APPTAINER_CONFIGDIR", "SINGULARITY_CONFIGDIR", "HOME")
@@ -54,7 +50,7 @@ class Mount:
     asks: bool = False
 
     @classmethod
-    def parse(cls, value: object) -> Mount:
+    def parse(cls, value: object) -> "Mount":
         """`source:target`, `source:target:ro` or `source:target:ask`, or a mapping of the fields."""
         if isinstance(value, Mount):
             return value
@@ -113,11 +109,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings:
-    """`memory`, `cpus` and `pids` are limits; None means no limit. `cwd` is created if it is missing. A `persistent` container is
-    found again by the next environment of the same task. Words that are added to the engine's command and could break the
+    """`memory`, `cpus` and `pids` are limits; None means no limit. `cwd` is created if it is missing. A `persistent` container
+    is found again by the next environment of the same task. Words that are added to the engine's command and could break the
     isolation need `allow_unsafe`. A container in which nothing has run for `leave_after` seconds ends by itself, which is what
-    happens if the runtime is killed.
-    """
+    happens if the runtime is killed."""
 
     image: str
     memory: str | None = None
@@ -199,8 +194,6 @@ class ContainerEnvironment(LiveEnvironment):
         self.persistent = settings.persistent
         self._task, self._container = task_id, ""
 
-    # For engines
-
     @classmethod
     @abstractmethod
     def find(cls, named: str | None = None) -> str | None:
@@ -235,8 +228,6 @@ class ContainerEnvironment(LiveEnvironment):
     def end(self, program: str, name: str) -> None:
         """End it; nothing uses it any longer."""
 
-    # For the table of backends
-
     @classmethod
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
@@ -260,8 +251,6 @@ class ContainerEnvironment(LiveEnvironment):
         program = cls.find()
         return [] if program is None else cls.prune_by(program, dry_run=dry_run)
 
-    # The life of a container
-
     def connect(self, state: bytes | None) -> Link:
         settings, named = self.settings, getattr(self.settings, self.program_setting)
         program = self.find(named)
@@ -276,23 +265,22 @@ class ContainerEnvironment(LiveEnvironment):
         if is_new and before and not self.keeps_files:
             self.files_lost()
             state = None
-        transport = Transport(
-            argv=lambda words: [*self.inside(program, is_shell=True), *words],
-            where=f"the container {self._container}",
-            python=settings.python,
-        )
+        where = f"the container {self._container}"
+        transport = Transport(lambda words: [*self.inside(program, is_shell=True), *words], where, settings.python)
         try:
-            self._make_folder(program)
+            if settings.cwd is not None:
+                answer = ask([*self.inside(program), "mkdir", "-p", "--", settings.cwd], seconds=ASK_SECONDS)
+                if not answer.ok:
+                    why = f"the directory {settings.cwd} could not be created: {answer.message}"
+                    raise EnvironmentStartError(why)
             self.prepare(program)
-            jobs_root = _JOBS_ROOT if settings.persistent else ""
-            effects = self.effects_elsewhere()
             return Session(
                 transport,
                 env=dict(settings.env),
                 cwd="",
-                jobs_root=jobs_root,
+                jobs_root=_JOBS_ROOT if settings.persistent else "",
                 state=state,
-                effects=effects,
+                effects=self.effects_elsewhere(),
                 asked_mounts=[mount.target for mount in settings.mounts if mount.asks],
                 on_held=self.held.answer,
                 way_out=self.way_out,
@@ -304,13 +292,6 @@ class ContainerEnvironment(LiveEnvironment):
                 raise
             why = f"no shell could be started from the image {settings.image}: {error}. {NEEDS}"
             raise EnvironmentStartError(why) from None
-
-    def _make_folder(self, program: str) -> None:
-        if self.settings.cwd is not None:
-            answer = ask([*self.inside(program), "mkdir", "-p", "--", self.settings.cwd], seconds=ASK_SECONDS)
-            if not answer.ok:
-                why = f"the directory {self.settings.cwd} could not be created: {answer.message}"
-                raise EnvironmentStartError(why)
 
     def idle_watcher(self, *words: str) -> list[str]:
         """The command that runs the idle watcher in the container."""

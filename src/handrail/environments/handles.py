@@ -1,27 +1,22 @@
 """Handles of an environment's background processes, the same for this machine and others, and of files elsewhere."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import FileTooLarge, ToolError, ToolFailed
 from ..files.failures import os_failure, shown, size_text
 from ..files.local import DEFAULT_MAX_BYTES, Roots, check_path
 from ..protocols import FileEntry, FileStat
+from ..types import CancelToken
 from .base import LeftRunning, LogPiece, ProcessState, ProcessStatus
 from .errors import InputRefused, NoSuchProcess
+from .shell_host.wire import Packet
 
-if TYPE_CHECKING:
-    from ..types import CancelToken
-    from .shell_host.wire import Packet
-
-    Call = Callable[..., tuple[Packet, bytes]]
+Call = Callable[..., tuple[Packet, bytes]]
 
 _FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
@@ -120,10 +115,8 @@ class LeftProcess(_Process):
 
     def __init__(self, call: Call, left: LeftRunning) -> None:
         self._call, self._left = call, left
-        self.id = f"left-{left.pid}-{left.start}"
-        self.pid = left.pid
-        self.command = left.command_line
-        self.started_at = left.started_at
+        self.id, self.pid = f"left-{left.pid}-{left.start}", left.pid
+        self.command, self.started_at = left.command_line, left.started_at
 
     def poll(self) -> ProcessStatus:
         answer, _ = self._call("left", is_idle=False)
@@ -143,9 +136,8 @@ class LeftProcess(_Process):
         return self.wait(_KILL_SECONDS)
 
     def write(self, data: bytes) -> None:  # noqa: ARG002  the same for all input
-        raise InputRefused(
-            f"process {self.pid} was started with & and has no input; start it in the background instead"
-        )
+        why = f"process {self.pid} was started with & and has no input; start it in the background instead"
+        raise InputRefused(why)
 
     def close_stdin(self) -> None:
         """It has none."""
@@ -177,7 +169,7 @@ class RemoteFiles:
 
     def resolve(self, path: str) -> str:
         check_path(path)
-        resolved = str(self._ask("use", path, "resolve", cwd=self._cwd(), path=path)["path"])
+        resolved = str(self._ask("use", path, "resolve", cwd=self._cwd(), path=path)[0]["path"])
         self._roots.check_inside(path, resolved)
         return resolved
 
@@ -185,19 +177,20 @@ class RemoteFiles:
         return None
 
     def stat(self, path: str) -> FileStat | None:
-        found = self._ask("use", path, "stat", path=self.resolve(path))["stat"]
+        found = self._ask("use", path, "stat", path=self.resolve(path))[0]["stat"]
         return None if found is None else FileStat(**found)
 
     def entries(self, path: str) -> list[FileEntry]:
-        found = self._ask("list", path, "entries", path=self.resolve(path))["entries"]
-        return [FileEntry(*entry) for entry in found]
+        answer, _ = self._ask("list", path, "entries", path=self.resolve(path))
+        return [FileEntry(*entry) for entry in answer["entries"]]
 
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         resolved = self.resolve(path)
         pieces: list[bytes] = []
         left = min(max_bytes, self.max_read_bytes)
         while left > 0:
-            piece = self._data("read", path, "read", path=resolved, offset=offset, max_bytes=min(left, _PIECE_BYTES))
+            size = min(left, _PIECE_BYTES)
+            _, piece = self._ask("read", path, "read", path=resolved, offset=offset, max_bytes=size)
             if not piece:
                 break
             pieces.append(piece)
@@ -232,15 +225,14 @@ class RemoteFiles:
                 raise
 
     def write_pieces(self, path: str, pieces: Iterable[bytes], *, mode: int | None = None, call: int = 0) -> FileStat:
-        """The same for a file of any size."""
         resolved = self.resolve(path)
-        temporary = self._ask("write", path, "begin_write", path=resolved, mode=mode, call=call)["temporary"]
+        temporary = self._ask("write", path, "begin_write", path=resolved, mode=mode, call=call)[0]["temporary"]
         try:
             offset = 0
             for piece in pieces:
-                self._data("write", path, "append", piece, temporary=temporary, offset=offset)
+                self._ask("write", path, "append", piece, temporary=temporary, offset=offset)
                 offset += len(piece)
-            ended = self._ask("write", path, "end_write", temporary=temporary, path=resolved, call=call)
+            ended, _ = self._ask("write", path, "end_write", temporary=temporary, path=resolved, call=call)
             return FileStat(**ended["stat"])
         except BaseException:
             self._call("remove", path=temporary)
@@ -253,18 +245,13 @@ class RemoteFiles:
         parent = self.resolve(folder or ("/" if path.startswith("/") else "."))
         self._ask("remove", path, "remove", path=f"{parent}/{name}", call=call)
 
-    def _ask(self, doing: str, shown_path: str, op: str, **details: object) -> Packet:
-        return self._safely(doing, shown_path, op, b"", details)[0]
-
-    def _data(self, doing: str, shown_path: str, op: str, data: bytes = b"", **details: object) -> bytes:
-        return self._safely(doing, shown_path, op, data, details)[1]
-
-    def _safely(self, doing: str, path: str, op: str, data: bytes, details: dict[str, object]) -> tuple[Packet, bytes]:
+    def _ask(self, doing: str, named: str, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        """`named` is the path for messages."""
         try:
             return self._call(op, data, **details)
         except ToolError:
             raise  # the environment is lost; that error is an OSError too
         except OSError as error:
             if error.errno == errno.EINVAL:
-                raise ToolFailed(f"{shown(path)} is not a regular file", path=shown(path)) from None
-            raise os_failure(error, doing=doing, path=path) from None
+                raise ToolFailed(f"{shown(named)} is not a regular file", path=shown(named)) from None
+            raise os_failure(error, doing=doing, path=named) from None

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Decision", "HeldCall", "HeldCalls", "Kind", "Redirect", "ask", "held_calls", "question"]
 
-_MAX_CALLS = 256
-_MAX_TOLD = 5
+_MAX_CALLS, _MAX_TOLD = 256, 5
 
 
 class Decision(Enum):
@@ -95,10 +94,8 @@ _VERBS = {
 def question(held: HeldCall) -> str:
     """For people: "make wants to write /etc/hosts (outside of the work tree)"."""
     kind, verb = KINDS[held.kind], _VERBS.get(held.operation, "change the attributes of")
-    named = held._replace(
-        program=held.program or "a program", target=" to ".join(filter(None, (held.target, held.second)))
-    )
-    return kind.question.format(**named._asdict(), verb=verb)
+    program, target = held.program or "a program", " to ".join(filter(None, (held.target, held.second)))
+    return kind.question.format(**held._replace(program=program, target=target)._asdict(), verb=verb)
 
 
 def ask(held: HeldCall, context: ToolContext) -> Decision:
@@ -209,9 +206,8 @@ class HeldCalls:
     def _decide(self, held: HeldCall, known: _Call) -> Decision | Redirect:
         try:
             if self.is_sealed:
-                raise Denied(
-                    f"Not run: {question(held)}, and in the profile sealed nobody is asked.", decided_by="policy"
-                )
+                why = f"Not run: {question(held)}, and in the profile sealed nobody is asked."
+                raise Denied(why, decided_by="policy")
             # A connection that the network policy allows cannot be taken back either.
             decide = ask if self.is_tried(held.call) else self.deciders.get(held.kind, ask)
             return decide(held, known.context)

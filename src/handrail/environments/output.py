@@ -13,11 +13,8 @@ from typing import NamedTuple
 from ..base.safe_text import clean
 from .command_input import is_secret_name
 
-DEFAULT_HEAD_BYTES = 64 << 10
-DEFAULT_TAIL_BYTES = 64 << 10
-_CHUNK_BYTES = 64 << 10
-_RING_BYTES = 256 << 10
-_SAMPLE_BYTES = 8192
+DEFAULT_HEAD_BYTES = DEFAULT_TAIL_BYTES = 64 << 10
+_CHUNK_BYTES, _RING_BYTES, _SAMPLE_BYTES = 64 << 10, 256 << 10, 8192
 _FEWEST_BYTES = 256  # less is shown as it is
 _MAX_STRAY = 0.15  # a NUL-separated list has some, and a text in an old encoding
 _SHOWN_BYTES = 32
@@ -82,7 +79,12 @@ class OutputSink:
             if self.total_bytes > self._head_bytes + self._tail_bytes:
                 if self._on_long is not None:
                     self.listener = self._on_long(b"".join(self._pieces[:-1]))
-                self._begin_ring()
+                whole = b"".join(self._pieces)
+                self._pieces.clear()
+                self._head = whole[: self._head_bytes]
+                self._ring = memoryview(bytearray(max(_RING_BYTES, self._tail_bytes)))
+                self.total_bytes -= len(whole) - self._head_bytes
+                self._put(whole[self._head_bytes :])
         if self.listener is not None and data:
             self.listener(data)
 
@@ -93,14 +95,6 @@ class OutputSink:
         start = self._at - kept
         tail = bytes(self._ring[start : self._at] if start >= 0 else bytes(self._ring[start:]) + self._ring[: self._at])
         return Output(self._head, tail, self.total_bytes)
-
-    def _begin_ring(self) -> None:
-        whole = b"".join(self._pieces)
-        self._pieces.clear()
-        self._head = whole[: self._head_bytes]
-        self._ring = memoryview(bytearray(max(_RING_BYTES, self._tail_bytes)))
-        self.total_bytes -= len(whole) - self._head_bytes
-        self._put(whole[self._head_bytes :])
 
     def _put(self, data: bytes) -> None:
         assert self._ring is not None
@@ -160,10 +154,8 @@ def describe(output: Output, *, max_chars: int = 20_000) -> str:
 
 
 def _text_lines(data: bytes) -> list[bytes]:
-    """The lines that are text, and for those between them how much was left out. Empty when none is text.
-
-    Text that touches the others without a line break, as of `printf 'key: '; cat key.bin`, counts too.
-    """
+    """The lines that are text, and for those between them how much was left out. Empty when none is text. Text that touches the
+    others without a line break, as of `printf 'key: '; cat key.bin`, counts too."""
     lines = data.split(b"\n")
     found: list[bytes] = []
     has_text = False
@@ -233,8 +225,7 @@ class MaskedStream:
     """The same for a text in pieces: as much is held back as could be the start of a value."""
 
     def __init__(self, masker: Masker) -> None:
-        self._masker = masker
-        self._held = ""
+        self._masker, self._held = masker, ""
 
     def feed(self, text: str) -> str:
         if self._masker.longest == 0:

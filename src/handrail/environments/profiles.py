@@ -6,8 +6,6 @@ open        commands may do what you may, with `sudo`; only the gate protects Ha
 sealed      no network, nothing outside of the work tree is written, and nobody is asked
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from ..errors import InvalidArguments
@@ -19,7 +17,7 @@ class Profile(StrEnum):
     SEALED = "sealed"
 
     @classmethod
-    def _missing_(cls, value: object) -> Profile:
+    def _missing_(cls, value: object) -> "Profile":
         """Spelled in another way. Raises InvalidArguments."""
         if isinstance(value, str) and (found := next((one for one in cls if one == value.strip().lower()), None)):
             return found

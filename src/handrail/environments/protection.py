@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import site
+import stat
 import sys
 import sysconfig
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..base.own_process import started_by_agent
 from ..config.paths import cache_dir, config_path, project_folder, state_dir
@@ -39,10 +40,8 @@ JOBS_FOLDER, _SHOWN = "processes", ("downloads",)
 def sockets() -> Mapping[str, Mapping[str, list[str]]]:
     """Sockets by the name of a program: their `places`, and the `variables` that point at them. Whoever can talk to one of these
     can run a program, or type, outside of what protects commands. `{run}` is the user's runtime folder."""
-    found: Mapping[str, Mapping[str, list[str]]] = json.loads(
-        Path(__file__).with_name("sockets.json").read_text("utf-8")
-    )
-    return found
+    text = Path(__file__).with_name("sockets.json").read_text("utf-8")
+    return cast("Mapping[str, Mapping[str, list[str]]]", json.loads(text))
 
 
 _CACHES = Path(__file__).with_name("writable_caches.txt")
@@ -57,8 +56,8 @@ _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
 _LAUNCH = f"""
 import sys
 sys.path.append({os.path.dirname(__file__)!r})
-from shell_host import launcher
-launcher.main(sys.argv[1:])
+from shell_host import protection
+protection.launch(sys.argv[1:])
 """
 
 
@@ -78,15 +77,17 @@ class Protection:
     overlays: tuple[tuple[str, str, str], ...] = ()
 
     def confinement(self, cwd: str) -> Confinement:
-        """For shells that start in `cwd`."""
         config, state, cache = own_folders(self.home)
         differs = (state, cache, *_work_tree(cwd, config), *_runtime_folders(), os.path.expanduser("~"))
         lately = int(time.monotonic() / _FRESH_SECONDS)
         covered, sealed = _lately(self, config, cache, lately)
         project = _real(_project_policy(cwd))
-        writable = _contained(cwd, self.profile, [*sealed, *project, *_real([state])])
+        writable: Packet | None = None  # everything is
         if self.overlays:
             writable = {"writable": [*(tree for tree, *_ in self.overlays), *_private()], "quiet": [], "sealed": []}
+        elif self.profile in (Profile.CONTAINED, Profile.SEALED):
+            outside = caches() if self.profile is Profile.CONTAINED else ()
+            writable = contained(cwd, outside, [*sealed, *project, *_real([state])])
         shell = {"read_only": project, "covered": covered, "contained": writable}
         return Confinement(repr((self, config, differs)), lambda: self.policy(cwd), shell)
 
@@ -115,8 +116,9 @@ class Protection:
         }
 
     def _read_only(self, config: str, cache: str) -> list[str]:
-        program = _program()[0] if self.package else []
-        return _real([config, cache, *_leads_to(config_path(self.home)), *program])
+        file, program = config_path(self.home), _program()[0] if self.package else []
+        # Also the file that a linked configuration really is.
+        return _real([config, cache, *([str(file)] if file.is_symlink() else []), *program])
 
     def launched(self, program: str, *arguments: str, cwd: str | None = None) -> list[str]:
         """The words that run a program outside of a shell, protected. An engine's own program may talk to its engine."""
@@ -146,13 +148,6 @@ class Protection:
         return _real(covered), _real(allowed)
 
 
-def _contained(cwd: str, profile: Profile | None, sealed: Sequence[str]) -> Packet | None:
-    """For shell_host/outside_writes.py; None if everything is writable. `sealed` are the folders that nobody writes to."""
-    if profile is None or profile is Profile.OPEN:
-        return None
-    return contained(cwd, caches() if profile is Profile.CONTAINED else (), sealed)
-
-
 @cache
 def caches() -> list[str]:
     """Whether they exist or not, each from the home folder on."""
@@ -171,7 +166,6 @@ def _lately(protection: Protection, config: str, cache: str, _: int) -> tuple[li
 
 
 def check_allowed(names: Collection[str]) -> None:
-    """Raise InvalidArguments for a socket that is not known."""
     for name in names:
         if name not in sockets():
             raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(sockets())}")
@@ -220,7 +214,6 @@ def examine(config: Config) -> Enforcement:
 
 
 def _network(report: Packet, protection: Protection, config: Config) -> str:
-    """What becomes of connections that commands make."""
     contain, can_hold = config.network.contain, report.get("can_hold")
     if protection.profile is Profile.SEALED:
         return "commands have no network"
@@ -239,9 +232,8 @@ def _described(report: Packet, protection: Protection) -> Enforcement:
         return Enforcement(True, line, line)
     if by == NOTHING:
         line = "the kernel protects nothing here: only the gate keeps commands from Handrail's own files"
-        return Enforcement(
-            False, line, f"{line} ({report.get('why', '')})", "allow user namespaces, or use a container"
-        )
+        fix = "allow user namespaces, or use a container"
+        return Enforcement(False, line, f"{line} ({report.get('why', '')})", fix)
     if by == LANDLOCK:
         line = f"Landlock protects Handrail's own files{program}; other programs' sockets and terminals are open"
         price = "no new file or folder can be made directly in /, your home and ~/.config"
@@ -251,11 +243,8 @@ def _described(report: Packet, protection: Protection) -> Enforcement:
         sudo = "" if os.geteuid() == 0 else "; `sudo` gains no rights"
         line = f"commands are {protection.profile.value}: {MEANINGS[protection.profile]}{sudo}; {line}"
     allowed = f"; allowed: {', '.join(protection.allowed)}" if protection.allowed else ""
-    seen = (
-        "commands see their own processes only"
-        if report["pids"]
-        else ("commands see the names and arguments of all processes (not their environment or memory)")
-    )
+    seen = "commands see the names and arguments of all processes (not their environment or memory)"
+    seen = "commands see their own processes only" if report["pids"] else seen
     open_still = f"; not protected: {', '.join(missing)}" if missing else ""
     detail = f"{line}; {seen}; sockets of engines, agents and terminals are covered{allowed}{open_still}"
     return Enforcement(not missing and report["pids"] and protection.package, line, detail)
@@ -281,11 +270,6 @@ def _project_policy(cwd: str) -> list[str]:
     folder = project_folder(Path(cwd))
     found = folder / "config.yaml" if folder is not None else None
     return [str(found)] if found is not None and found.exists() else []
-
-
-def _leads_to(config: os.PathLike[str]) -> list[str]:
-    """The file that a linked configuration really is."""
-    return [os.path.realpath(config)] if os.path.islink(config) else []
 
 
 def _work_tree(cwd: str, config: str) -> list[str]:
@@ -330,15 +314,10 @@ def _places(name: str) -> Iterator[str]:
         value = os.environ.get(variable, "")
         path = value.partition("path=")[2] or value.removeprefix("unix://").removeprefix("unix:")
         path = path.partition(",")[0]
-        if path.startswith("/") and _is_socket_or_its_folder(path):
-            yield path
-
-
-def _is_socket_or_its_folder(path: str) -> bool:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return (found.st_mode & 0o170000) == 0o140000 or (path.count("/") > 2 and os.path.isdir(path))
-    return False
+        with contextlib.suppress(OSError):
+            is_folder = path.count("/") > 2 and os.path.isdir(path)
+            if path.startswith("/") and (is_folder or stat.S_ISSOCK(os.stat(path).st_mode)):
+                yield path
 
 
 def _spelled(pattern: str) -> list[str]:

@@ -97,7 +97,11 @@ class SandboxPolicy:
         problem = self.check()
         if problem is not None:
             raise SandboxUnavailable(f"a sandbox was requested, and {problem}. Nothing was run without it")
-        self._check_work_tree(cwd)
+        own = [os.path.realpath(folder) for folder in own_folders()]
+        for path in self._writable(cwd):
+            if any(path == folder or path.startswith(f"{folder}/") for folder in own):
+                why = "belongs to Handrail, and a sandbox does not show that; choose another working directory"
+                raise SandboxUnavailable(f"{path} {why}")
         env = Protection().without_variables(env)
         if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
@@ -111,14 +115,6 @@ class SandboxPolicy:
         has_landlock = landlock.abi() >= landlock.OLDEST_ABI
         return Mechanism.LANDLOCK if shutil.which("bwrap") is None and has_landlock else Mechanism.BUBBLEWRAP
 
-    def _check_work_tree(self, cwd: str) -> None:
-        own = [os.path.realpath(folder) for folder in own_folders()]
-        for path in self._writable(cwd):
-            if any(path == folder or path.startswith(f"{folder}/") for folder in own):
-                raise SandboxUnavailable(
-                    f"{path} belongs to Handrail, and a sandbox does not show that; choose another working directory"
-                )
-
     def _writable(self, cwd: str) -> list[str]:
         return [os.path.realpath(place) for place in ((cwd,) if self.writable is None else self.writable)]
 
@@ -126,18 +122,14 @@ class SandboxPolicy:
         """Including this runtime's own configuration, state and cache, which its commands must not see."""
         return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own_folders())]
 
-    # Namespaces
-
     def _by_namespaces(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
-        spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
         transport = Transport(
-            argv=lambda words: [program, *self.arguments(cwd), "--", *words],
-            where="the sandbox",
-            python=sys.executable,
-            env=env,
-            sandbox=spec if self._chosen() is Mechanism.NAMESPACES else None,
+            lambda words: [program, *self.arguments(cwd), "--", *words], "the sandbox", sys.executable, env
         )
+        if self._chosen() is Mechanism.NAMESPACES:
+            spec = {"steps": self._steps(cwd), "network": self.network, "cwd": cwd}
+            transport = transport._replace(sandbox=spec)
         return Session(transport, env=env, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:
@@ -163,7 +155,9 @@ class SandboxPolicy:
         for tree in writable:
             for path in runs_elsewhere(tree):
                 # A folder that something is mounted on cannot be renamed, and another put in its place.
-                steps |= {above: ["--bind", above, above] for above in _between(tree, path) if above not in steps}
+                names = os.path.relpath(path, tree).split("/")[:-1]
+                between = [os.path.join(tree, *names[: count + 1]) for count in range(len(names))]
+                steps |= {above: ["--bind", above, above] for above in between if above not in steps}
                 steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
         return [steps[path] for path in sorted(steps, key=lambda path: path.split("/"))]
@@ -177,20 +171,12 @@ class SandboxPolicy:
         links = {path: ["--symlink", target, path] for path, target in links_below(covers).items()}
         return {**covers, **openings, **links}
 
-    # Landlock
-
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         temporary = tempfile.mkdtemp(prefix="handrail-")
         hidden = [*self._hidden(), *TEMPORARY]
-        held = {
-            "writable": [*self._writable(cwd), temporary],
-            "readable": files_below(hidden),
-            "hidden": hidden,
-            "network": self.network,
-        }
-        transport = Transport(
-            lambda words: words, "the sandbox", sandbox={"landlock": held, "temporary": temporary, "cwd": cwd}
-        )
+        held = {"writable": [*self._writable(cwd), temporary], "readable": files_below(hidden), "hidden": hidden}
+        spec = {"landlock": held | {"network": self.network}, "temporary": temporary, "cwd": cwd}
+        transport = Transport(lambda words: words, "the sandbox", sandbox=spec)
         env |= {"TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}
         return Session(transport, env=env, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
 
@@ -199,12 +185,6 @@ class SandboxPolicy:
 def can_make_namespaces() -> bool:
     """Whether this user can have all that a sandbox needs: some systems allow namespaces, and no mounts in them."""
     return subprocess.run([sys.executable, "-I", "-S", "-c", _PROBE], capture_output=True, check=False).returncode == 0
-
-
-def _between(tree: str, path: str) -> list[str]:
-    """The folders below `tree` that lead to `path`."""
-    names = os.path.relpath(path, tree).split("/")[:-1]
-    return [os.path.join(tree, *names[: count + 1]) for count in range(len(names))]
 
 
 def runs_elsewhere(tree: str) -> list[str]:
@@ -217,7 +197,9 @@ def runs_elsewhere(tree: str) -> list[str]:
         with contextlib.suppress(OSError):
             os.mkdir(os.path.join(repository, "hooks"))
         found += [os.path.join(repository, name) for name in _OF_GIT]
-        found += _configured_hooks(repository, tree)
+        named = _HOOKS_PATH.findall(_beginning(os.path.join(repository, "config"), 1 << 20))
+        hooks = (os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named)
+        found += [path for path in hooks if path.startswith(tree.rstrip("/") + "/")]
     return [path for path in found if os.path.exists(path) and not os.path.islink(path)]
 
 
@@ -241,23 +223,17 @@ def _repositories(pointer: str, tree: str) -> Iterator[str]:
 def _leads_to(pointer: str) -> str | None:
     if os.path.isdir(pointer):
         return pointer
-    try:
-        with open(pointer, encoding="utf-8", errors="replace") as file:
-            word, _, path = file.read(4096).partition(":")
-    except OSError:
-        return None
+    word, _, path = _beginning(pointer, 4096).partition(":")
     return os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else None
 
 
-def _configured_hooks(repository: str, tree: str) -> list[str]:
-    """Hooks that lie elsewhere in the work tree."""
+def _beginning(path: str, size: int) -> str:
+    """Of a file; nothing if it cannot be read."""
     try:
-        with open(os.path.join(repository, "config"), encoding="utf-8", errors="replace") as file:
-            named = _HOOKS_PATH.findall(file.read(1 << 20))
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(size)
     except OSError:
-        return []
-    paths = [os.path.normpath(os.path.join(tree, os.path.expanduser(path.strip()))) for path in named]
-    return [path for path in paths if path.startswith(tree.rstrip("/") + "/")]
+        return ""
 
 
 def open_sockets(outside_of: Collection[str]) -> list[str]:

@@ -1,19 +1,14 @@
 """Load a file as it is now, to show or change it."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..errors import FileMissing, FileTooLarge, IsFolder, ToolError, ToolFailed
-from ..protocols import Files
+from ..protocols import Files, FileStat
 from .failures import binary_kind, shown, size_text, special_kind
 from .text import Text, decode
-
-if TYPE_CHECKING:
-    from ..protocols import FileStat
 
 MAX_REMEMBERED = 20_000
 
@@ -129,35 +124,25 @@ def missing(files: Files, path: str) -> ToolFailed:
 def editable(current: Current) -> Text:
     """The text of a file, to be changed in place. Raises ToolFailed when it has none."""
     if current.data is None:
-        raise FileTooLarge(
-            f"{shown(current.path)} is {size_text(current.stat.size)}, too large to change in place",
-            size=current.stat.size,
-        )
+        size = current.stat.size
+        raise FileTooLarge(f"{shown(current.path)} is {size_text(size)}, too large to change in place", size=size)
     if current.text is None:
         raise not_text(current, current.data)
     return current.text
 
 
 def not_text(current: Current, head: bytes) -> ToolFailed:
-    kind = binary_kind(head)
-    return ToolFailed(
-        f"{shown(current.path)} is not text: {kind}, {size_text(current.stat.size)}",
-        path=shown(current.path),
-        kind=kind,
-        size=current.stat.size,
-    )
+    path, kind, size = shown(current.path), binary_kind(head), current.stat.size
+    return ToolFailed(f"{path} is not text: {kind}, {size_text(size)}", path=path, kind=kind, size=size)
 
 
 def check_unchanged(reads: ReadTracker, task_id: str | None, current: Current) -> Since:
     """Refuse a file that was changed by another program or task since this task read it."""
     since = reads.since(task_id, current.path, version=current.stat.version, data=current.data)
     if since is Since.CHANGED:
-        raise ToolFailed(
-            f"{shown(current.path)} was changed since you read it, and was left as it is; "
-            "read it again, then repeat the change",
-            path=shown(current.path),
-            changed_since_read=True,
-        )
+        path, advice = shown(current.path), "read it again, then repeat the change"
+        why = f"{path} was changed since you read it, and was left as it is; {advice}"
+        raise ToolFailed(why, path=path, changed_since_read=True)
     return since
 
 
@@ -172,8 +157,6 @@ def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > max_bytes:
-            raise FileTooLarge(
-                f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}",
-                size=found.size,
-            )
+            why = f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}"
+            raise FileTooLarge(why, size=found.size)
     return b"".join(pieces)

@@ -11,14 +11,8 @@ from ..errors import FileDenied, FileMissing, FileTooLarge, IsFolder, ToolError,
 _KNOWN = json.loads(Path(__file__).with_name("failures.json").read_text())
 _REASONS = {getattr(errno, name): reason for name, reason in _KNOWN["reasons"].items()}
 _MAGIC = {text.encode("latin-1"): kind for text, kind in _KNOWN["first_bytes"].items()}
-_KINDS: dict[int, type[ToolFailed]] = {
-    errno.ENOENT: FileMissing,
-    errno.EISDIR: IsFolder,
-    errno.EACCES: FileDenied,
-    errno.EPERM: FileDenied,
-    errno.EROFS: FileDenied,
-    errno.EFBIG: FileTooLarge,
-}
+_KINDS: dict[int, type[ToolFailed]] = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), FileDenied)
+_KINDS |= {errno.ENOENT: FileMissing, errno.EISDIR: IsFolder, errno.EFBIG: FileTooLarge}
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO (named pipe)"),
     (stat.S_ISSOCK, "a socket"),

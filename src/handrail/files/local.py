@@ -25,8 +25,7 @@ class LocalFiles:
         max_write_bytes: int = DEFAULT_MAX_BYTES,
         hidden: Sequence[str] = (),
     ) -> None:
-        self.max_read_bytes = max_read_bytes
-        self.max_write_bytes = max_write_bytes
+        self.max_read_bytes, self.max_write_bytes = max_read_bytes, max_write_bytes
         self._roots = Roots(cwd, roots, hidden)
 
     def resolve(self, path: str) -> str:
@@ -48,15 +47,16 @@ class LocalFiles:
     def entries(self, path: str) -> list[FileEntry]:
         resolved = self.resolve(path)
         try:
-            with opened(resolved) as folder, _scanned(folder) as found:
-                return [
-                    FileEntry(
-                        entry.name,
-                        is_dir=entry.is_dir(follow_symlinks=False),
-                        is_file=entry.is_file(follow_symlinks=False),
-                    )
-                    for entry in found
-                ]
+            with opened(resolved) as folder:
+                fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                with os.scandir(fd) as found:
+                    return [
+                        FileEntry(one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False))
+                        for one in found
+                    ]
+            finally:
+                os.close(fd)
         except OSError as error:
             raise os_failure(error, doing="list", path=path) from None
 
@@ -92,18 +92,14 @@ class LocalFiles:
             )
         resolved = self.resolve(path)
         try:
-            self._check_replaceable(path, resolved)
+            with contextlib.suppress(FileNotFoundError), _inside(resolved) as (folder, name):
+                _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
+                # Replacing a file needs permission for its folder only; respect the file's own mode all the same.
+                if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
+                    raise PermissionError(errno.EACCES, "read-only")
         except OSError as error:
             raise os_failure(error, doing="write", path=path) from None
         return resolved
-
-    @staticmethod
-    def _check_replaceable(path: str, resolved: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _inside(resolved) as (folder, name):
-            _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
-            # Replacing a file needs permission for its folder only; respect the file's own mode all the same.
-            if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
-                raise PermissionError(errno.EACCES, "read-only")
 
     def remove(self, path: str, *, call: int = 0) -> None:  # noqa: ARG002  see Files
         literal = self._roots.resolve_parent(path)
@@ -141,16 +137,6 @@ def _inside(resolved: str) -> Iterator[tuple[int, str]]:
         yield fd, name or "."
 
 
-@contextlib.contextmanager
-def _scanned(folder: int) -> Iterator[Iterator[os.DirEntry[str]]]:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        with os.scandir(fd) as found:
-            yield found
-    finally:
-        os.close(fd)
-
-
 def _without_link(found: os.stat_result) -> os.stat_result:
     if stat.S_ISLNK(found.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -183,10 +169,8 @@ class Roots:
         self.allowed = tuple(os.path.realpath(os.path.expanduser(root)) for root in roots)
 
     def resolve(self, path: str) -> ResolvedPath:
-        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path.
-
-        A path that was resolved before is left as it is.
-        """
+        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path. A path that
+        was resolved before is left as it is."""
         if isinstance(path, ResolvedPath):
             self.check_inside(path, path)
             return path
@@ -206,31 +190,26 @@ class Roots:
     def _absolute(self, path: str) -> str:
         check_path(path)
         expanded = os.path.expanduser(path)
-        return expanded if expanded.startswith("/") else os.path.join(self._directory(), expanded)
-
-    def _directory(self) -> str:
-        if self._cwd is not None:
-            return os.path.abspath(os.path.expanduser(self._cwd))
+        if expanded.startswith("/"):
+            return expanded
         try:
-            return os.getcwd()
+            cwd = os.getcwd() if self._cwd is None else os.path.abspath(os.path.expanduser(self._cwd))
         except OSError:
             raise ToolFailed("the working directory no longer exists; give an absolute path") from None
+        return os.path.join(cwd, expanded)
 
     def check_inside(self, path: str, resolved: str) -> None:
         """Raise Denied for a resolved path that is outside."""
         if resolved in self._hidden:
-            raise Denied(
-                f"{shown(path)} holds a secret that you use without seeing it (see `secrets` in the configuration)"
-            )
-        if not self.allowed or any(
-            resolved == root or resolved.startswith(f"{root.rstrip('/')}/") for root in self.allowed
-        ):
+            why = "holds a secret that you use without seeing it (see `secrets` in the configuration)"
+            raise Denied(f"{shown(path)} {why}")
+        inside = [root for root in self.allowed if f"{resolved}/".startswith(f"{root.rstrip('/')}/")]
+        if inside or not self.allowed:
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"
-        raise Denied(
-            f"{shown(path)} is outside of the allowed folders{leads}; allowed: {', '.join(map(shown, self.allowed))}",
-            allowed_roots=[shown(root) for root in self.allowed],
-        )
+        roots = [shown(root) for root in self.allowed]
+        why = f"is outside of the allowed folders{leads}; allowed: {', '.join(roots)}"
+        raise Denied(f"{shown(path)} {why}", allowed_roots=roots)
 
 
 def check_path(path: str) -> None:
@@ -242,6 +221,5 @@ def check_path(path: str) -> None:
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
-        raise InvalidArguments(
-            f"path holds U+{ord(path[error.start]):04X} at position {error.start}, which no file name can"
-        ) from None
+        why = f"path holds U+{ord(path[error.start]):04X} at position {error.start}, which no file name can"
+        raise InvalidArguments(why) from None

@@ -1,18 +1,14 @@
 """A call's files, checked arguments, and the actions and resource names of its paths."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
+from ..base.safe_text import well_formed
 from ..errors import InvalidArguments, ToolFailed
 from ..protocols import Action, ActionKind, Files, Preview
+from ..types import JsonDict, ToolContext
 from .failures import shown
 from .local import LocalFiles, check_path
-
-if TYPE_CHECKING:
-    from ..types import JsonDict, ToolContext
 
 
 def files_of(context: ToolContext) -> Files:
@@ -27,7 +23,6 @@ def written_files_of(context: ToolContext) -> Files:
 
 
 def path_argument(args: JsonDict, name: str = "path", default: str | None = None) -> str:
-    """A path as the model gave it."""
     path = text_argument(args, name, default)
     check_path(path)
     return path
@@ -100,10 +95,16 @@ def judged_path(path: str, context: ToolContext) -> str:
     files = files_of(context)
     resolved = files.resolve(path)
     if context.judged_paths and files.host_path(resolved) not in (None, *context.judged_paths):
-        raise ToolFailed(
-            f"{shown(path)} leads elsewhere than when it was checked: a link was changed; nothing was written"
-        )
+        why = "leads elsewhere than when it was checked: a link was changed; nothing was written"
+        raise ToolFailed(f"{shown(path)} {why}")
     return resolved
+
+
+def save(data: bytes, path: str, context: ToolContext) -> str:
+    """Write into the task's files and return the resolved path."""
+    resolved = judged_path(path, context)
+    written_files_of(context).write(resolved, data)
+    return well_formed(resolved)
 
 
 def everything(context: ToolContext) -> str:
@@ -124,7 +125,6 @@ def read_name(path: object, context: ToolContext) -> str:
 
 
 def written_name(path: object, context: ToolContext) -> str:
-    """The resource name of a path that is written."""
     top = everything(context)
     return _host_name(path, context) if top == "/" else top
 

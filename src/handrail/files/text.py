@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from difflib import unified_diff
+from os.path import commonprefix
 from typing import Literal, NamedTuple
 
 from ..base.safe_text import well_formed
@@ -159,8 +160,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 def bounded_diff(before: str, after: str, *, path: str, to_path: str = "") -> str:
     """The diff of two texts, empty when they are equal. A long one is cut, with a line that says how much is missing."""
     old, new = split_lines(before), split_lines(after)
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start, end = _unchanged(old, new)
     changed_old, changed_new = len(old) - start - end, len(new) - start - end
     if max(changed_old, changed_new) > MAX_COMPARED_LINES:  # comparing costs the product of the two
         return f"[from line {start + 1} on, {changed_old} lines were replaced by {changed_new}: too long to show]"
@@ -168,13 +168,10 @@ def bounded_diff(before: str, after: str, *, path: str, to_path: str = "") -> st
     return well_formed(_bounded(lines))
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    count = 0
-    for left, right in zip(old, new, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+def _unchanged(old: list[str], new: list[str]) -> tuple[int, int]:
+    """How many lines at the beginning, and how many at the end, are the same."""
+    start = len(commonprefix([old, new]))  # noqa: RUF071  of lists it compares the elements
+    return start, len(commonprefix([old[start:][::-1], new[start:][::-1]]))  # noqa: RUF071  the same
 
 
 def _ended(line: str) -> Iterable[str]:
@@ -189,8 +186,7 @@ def diff_to_approve(before: str, after: str, *, path: str, to_path: str = "", is
     if max(len(old), len(new)) <= MAX_COMPARED_LINES:
         lines = [line for piece in unified_diff(old, new, *names) for line in _ended(piece)]
     else:
-        start = _common(old, new)
-        end = _common(old[start:][::-1], new[start:][::-1])
+        start, end = _unchanged(old, new)
         gone, come = old[start : len(old) - end], new[start : len(new) - end]
         place = f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@"
         marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in come)]

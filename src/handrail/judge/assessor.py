@@ -44,7 +44,7 @@ def assess(
     that it runs on, by default this one. With a `disk`, the scripts, build files and modules that the command would run are
     read too. `shell` is what earlier commands left in the shell.
     """
-    with paths.with_homes(homes or local_homes()), _Collector(paused=len(command) >= _LONG or disk is not None):
+    with paths.with_homes(homes or local_homes()):
         state = State(cwd or ".", variables)
         scope = _project(project or cwd)
         judgement = _judged(command, state, scope, rulebook, recording=True, disk=disk, shell=shell)
@@ -71,7 +71,7 @@ def _project(place: str | None) -> str:
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    with paths.with_homes(local_homes()), _Collector(paused=len(command) >= _LONG):
+    with paths.with_homes(local_homes()):
         judgement = _judged(command, State("."), "", None, recording=False)
     for finding in judgement.sorted_findings()[:1]:
         if finding.severity is not Severity.NOTE:
@@ -98,12 +98,19 @@ def _judged(
         if control := _BIDI_CONTROL.search(command):
             judgement.report("text.hidden", [f"U+{ord(control.group()):04X}"], control.span())
         command = command.replace(UNKNOWN, "?")
+    # A long command makes many objects and no garbage: the collector would scan all of them again and again.
+    pauses_collector = (len(command) >= _LONG or disk is not None) and gc.isenabled()
+    if pauses_collector:
+        gc.disable()
     try:
         _follow(command, judgement, state, disk, shell)
     except (Limit, TooLarge, RecursionError) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
+    finally:
+        if pauses_collector:
+            gc.enable()
     return judgement
 
 
@@ -111,31 +118,25 @@ def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None,
     script, text_map = parse(command)
     sources = None if disk is None else Sources(disk)
     walk = Walk(judgement, state, program_handlers, SourceMap(text_map=text_map), sources)
-    known = _recalled(walk, shell) if shell is not None else {}
+    known = {name: Value(text) for name, text in shell.aliases.items()} if shell is not None else {}
+    state.aliases.update(known)
+    if shell is not None:
+        for name, text in shell.variables.items():
+            state.variables.setdefault(name, Value(text))
+            walk.variables.exported.add(name)
+        if shell.path:
+            state.variables["PATH"] = Value(shell.path)
     try:
         walk.script(script, None)
         if shell is not None:
             _remember(walk, shell)
-        for name, text in known.items():  # they were judged when they were set
-            if state.aliases.get(name) is text:
-                del state.aliases[name]
+        for alias, value in known.items():  # they were judged when they were set
+            if state.aliases.get(alias) is value:
+                del state.aliases[alias]
         if state.functions or state.aliases:
             walk.definitions()
     finally:
         walk.close()
-
-
-def _recalled(walk: Walk, shell: ShellMemory) -> dict[str, Value]:
-    """Put what earlier commands left into the state; returns the aliases."""
-    state = walk.state
-    for name, text in shell.variables.items():
-        state.variables.setdefault(name, Value(text))
-        walk.variables.exported.add(name)
-    if shell.path:
-        state.variables["PATH"] = Value(shell.path)
-    known = {name: Value(text) for name, text in shell.aliases.items()}
-    state.aliases.update(known)
-    return known
 
 
 def _remember(walk: Walk, shell: ShellMemory) -> None:
@@ -150,20 +151,3 @@ def _remember(walk: Walk, shell: ShellMemory) -> None:
     for name, text in state.aliases.items():
         if len(shell.aliases) < _MAX_ALIASES and len(text.text) < _MAX_REMEMBERED:
             shell.aliases[name] = text.text
-
-
-class _Collector:
-    """A long command makes many objects and no garbage: the collector would scan all of them again and again."""
-
-    __slots__ = ("_paused",)
-
-    def __init__(self, *, paused: bool) -> None:
-        self._paused = paused and gc.isenabled()
-
-    def __enter__(self) -> None:
-        if self._paused:
-            gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self._paused:
-            gc.enable()

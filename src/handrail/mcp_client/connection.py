@@ -17,7 +17,7 @@ from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig
 from .diagnosis import connect_problem, explained
-from .http import WhyDenied, http_transport
+from .http import Watch, WhyDenied, http_transport
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .sdk import exceptions, mcp, mcp_types, revisions
 from .server_config import Server, expanded
@@ -63,26 +63,25 @@ class Status(NamedTuple):
     faults: int = 0  # in a row
 
 
+class Surroundings(NamedTuple):
+    """What all connections of a process share."""
+
+    watchdog: Watchdog
+    requests: ServerRequests
+    publish: Callable[[Server, Offer], Awaitable[None]]
+    browse: Browse | None
+    launch: Launch | None
+    why_denied: WhyDenied
+
+
 class Connection:
     """Lives on the loop that runs `run`. Its methods are called there, except `status`."""
 
-    def __init__(
-        self,
-        server: Server,
-        *,
-        watchdog: Watchdog,
-        requests: ServerRequests,
-        publish: Callable[[Server, Offer], Awaitable[None]],
-        browse: Browse | None = None,
-        launch: Launch | None = None,
-        why_denied: WhyDenied,
-    ) -> None:
-        self.server = server
+    def __init__(self, server: Server, around: Surroundings) -> None:
+        self.server, self._around = server, around
         self.state = State.NEW
         self.error = self.protocol = ""
         self.offer = Offer()
-        self._watchdog, self._requests, self._publish = watchdog, requests, publish
-        self._browse, self._launch, self._why_denied = browse, launch, why_denied
         self._falls_back = False
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
@@ -134,11 +133,11 @@ class Connection:
         try:
             async with contextlib.AsyncExitStack() as stack:
                 # A user who logs in needs longer than a server.
-                seconds = self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
+                seconds = self.server.settings.connect_timeout + (LOGIN_SECONDS if self._around.browse else 0)
                 async with asyncio.timeout(seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
-                    await self._publish(self.server, self.offer)
+                    await self._around.publish(self.server, self.offer)
                 self._connecting = None
                 self._client, self.protocol, self.error, self._faults = client, client.protocol_version, "", 0
                 self._last_used = time.monotonic()
@@ -147,8 +146,8 @@ class Connection:
             self._client = None
             if parked:
                 self._set(State.PARKED)
-                return
-            self._fail(self._why_lost())
+            else:
+                self._fail(self._why_lost())
         except Exception as error:  # noqa: BLE001  a server may fail to connect in any way, and the others go on
             self._client = None
             self._fail(self._explained(error))
@@ -160,7 +159,7 @@ class Connection:
         from .tasks import TaskExtension  # imports the SDK
 
         settings = expanded(self.server.settings)
-        callbacks = self._requests.callbacks(self.server.name, settings)
+        callbacks = self._around.requests.callbacks(self.server.name, settings)
         client = mcp.Client(
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" or self._falls_back else "auto",
@@ -178,14 +177,14 @@ class Connection:
         if self.server.way == "stdio":
             return stdio_transport(
                 settings,
-                watchdog=self._watchdog,
+                watchdog=self._around.watchdog,
                 started=partial(setattr, self, "_process"),
                 ended=lambda: self._lost.set(),
-                launch=self._launch,
+                launch=self._around.launch,
             )
-        logins = Logins(self._browse, partial(setattr, self, "_no_login"))
-        notes: Any = {"refused": partial(setattr, self, "_rejected"), "answered": partial(setattr, self, "_answer")}
-        return http_transport(self.server, settings, logins, why_denied=self._why_denied, **notes)
+        logins = Logins(self._around.browse, partial(setattr, self, "_no_login"))
+        watch = Watch(partial(setattr, self, "_rejected"), partial(setattr, self, "_answer"), self._around.why_denied)
+        return http_transport(self.server, settings, logins, watch)
 
     async def _stay(self, client: mcp.Client) -> bool:
         """Wait until the connection is lost, or has been idle for too long: then True."""
@@ -210,7 +209,7 @@ class Connection:
         try:
             async with asyncio.timeout(self.server.settings.connect_timeout):
                 self.offer = await list_offer(client, self.server.settings)
-                await self._publish(self.server, self.offer)
+                await self._around.publish(self.server, self.offer)
         except Exception as error:  # noqa: BLE001  the previous list stays valid
             log.warning("the new tool list of MCP server %s cannot be read: %s", self.server.name, self._text(error))
 
@@ -353,9 +352,9 @@ class Connection:
         self._set(State.FAILED)
 
     def _why_lost(self) -> str:
-        process, self_ended = self._process, "the connection was lost"
+        process = self._process
         if process is None:
-            return self._no_login or self_ended
+            return self._no_login or "the connection was lost"
         code = process.child.returncode
         how = process.why or (f"it ended with code {code}" if code is not None else "it closed its output")
         return explained(how, process)

@@ -4,7 +4,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..settings.services import McpServerConfig
@@ -18,22 +18,22 @@ Notify = Callable[[str], None]
 WhyDenied = Callable[[str], str]
 
 
+class Watch(NamedTuple):
+    """`refused` gets the reason if an answer is rejected, or a host is, as that of a login may be; `answered` how each was
+    answered: the status of an error, or the content type."""
+
+    refused: Notify
+    answered: Notify
+    why_denied: WhyDenied
+
+
 @contextlib.asynccontextmanager
-async def http_transport(
-    server: Server,
-    settings: McpServerConfig,
-    logins: Logins,
-    *,
-    refused: Notify,
-    answered: Notify,
-    why_denied: WhyDenied,
-) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected, or a host is, as
-    that of a login may be; `answered` how each was answered: the status of an error, or the content type."""
+async def http_transport(server: Server, settings: McpServerConfig, logins: Logins, watch: Watch) -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's client works on."""
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
-    made = partial(_client, settings, refused, answered, why_denied)
+    made = partial(_client, settings, watch)
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
@@ -46,28 +46,22 @@ async def http_transport(
         yield await stack.enter_async_context(transport)
 
 
-def _client(
-    settings: McpServerConfig,
-    refused: Notify,
-    answered: Notify,
-    why_denied: WhyDenied,
-    headers: Any = None,
-    timeout: Any = None,
-    auth: Any = None,
-) -> Any:
+def _client(settings: McpServerConfig, watch: Watch, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
-    limit, tls = settings.max_message_bytes, _tls(settings)
 
     class Limited(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
-            self._inner, self._pieces = inner, pieces
+        def __init__(self, inner: Any, *, is_stream: bool, is_compressed: bool) -> None:
+            self._inner, self._is_compressed = inner, is_compressed
+            self._pieces = (_events if is_stream else _whole)(inner, settings.max_message_bytes)
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
+                if self._is_compressed:
+                    raise _Rejected("its answer is compressed, which was not requested")
                 async for piece in self._pieces:
                     yield piece
             except _Rejected as why:
-                refused(str(why))
+                watch.refused(str(why))
                 raise httpx2.ReadError(str(why)) from None
 
         async def aclose(self) -> None:
@@ -75,20 +69,19 @@ def _client(
 
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
-            if why := why_denied(str(request.url)):
-                refused(why)
+            if why := watch.why_denied(str(request.url)):
+                watch.refused(why)
                 raise httpx2.ConnectError(why)
             response = await super().handle_async_request(request)
             is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
             content_type = response.headers.get("content-type", "")
             is_error = response.status_code >= 400
-            answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
+            watch.answered(f"{response.status_code} {response.reason_phrase}" if is_error else content_type)
             is_stream = "text/event-stream" in content_type
-            pieces = (_events if is_stream else _whole)(response.stream, limit, is_compressed=is_compressed)
-            response.stream = Limited(response.stream, pieces)
+            response.stream = Limited(response.stream, is_stream=is_stream, is_compressed=is_compressed)
             return response
 
-    headers, transport = {**(headers or {}), "Accept-Encoding": "identity"}, Transport(verify=tls or True)
+    headers, transport = {**(headers or {}), "Accept-Encoding": "identity"}, Transport(verify=_tls(settings) or True)
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=timeout, auth=auth)
 
 
@@ -112,8 +105,7 @@ class _Rejected(Exception):
     """Why an answer is rejected."""
 
 
-async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
-    _check_is_plain(is_compressed)
+async def _whole(inner: Any, limit: int) -> AsyncIterator[bytes]:
     pieces, size = [], 0
     async for piece in inner:
         size += len(piece)
@@ -122,9 +114,8 @@ async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterato
     yield _readable(b"".join(pieces))
 
 
-async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+async def _events(inner: Any, limit: int) -> AsyncIterator[bytes]:
     """A stream of events may be endless; the limit is per event, which ends with an empty line."""
-    _check_is_plain(is_compressed)
     partial_line: list[bytes] = []
     size = 0
     async for piece in inner:
@@ -142,11 +133,6 @@ async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterat
             partial_line.append(rest)
         if lines:
             yield b"".join(line + b"\n" for line in lines)
-
-
-def _check_is_plain(is_compressed: bool) -> None:
-    if is_compressed:
-        raise _Rejected("its answer is compressed, which was not requested")
 
 
 def _check(size: int, limit: int) -> None:

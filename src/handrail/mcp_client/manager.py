@@ -8,13 +8,13 @@ import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..base.workers import pool
 from ..errors import ToolUnavailable
-from .connection import Connection, Status
+from ..types import ToolContext
+from .connection import Connection, Status, Surroundings
 from .http import WhyDenied
 from .oauth import Browse
 from .sdk import mcp
@@ -22,9 +22,6 @@ from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
 from .stdio import Launch, Watchdog
 from .tool_listing import Offer
-
-if TYPE_CHECKING:
-    from ..types import ToolContext
 
 T = TypeVar("T")
 OnOffer = Callable[[Server, Offer], None]
@@ -47,15 +44,7 @@ class McpConnections:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
         self._watchdog, self.requests = Watchdog(), ServerRequests()
-        self._connection = partial(
-            Connection,
-            watchdog=self._watchdog,
-            requests=self.requests,
-            publish=self._publish,
-            browse=browse,
-            launch=launch,
-            why_denied=why_denied,
-        )
+        self._around = Surroundings(self._watchdog, self.requests, self._publish, browse, launch, why_denied)
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.loop = asyncio.new_event_loop()
@@ -75,7 +64,7 @@ class McpConnections:
             server = self.servers[name]
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
-            self._connections[name] = connection = self._connection(server)
+            self._connections[name] = connection = Connection(server, self._around)
             self._tasks[name] = asyncio.ensure_future(connection.run())
 
     async def _publish(self, server: Server, offer: Offer) -> None:

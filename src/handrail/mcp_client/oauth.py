@@ -22,9 +22,8 @@ from .server_config import Server, token_hint
 
 Browse = Callable[[str], None]
 
-LOGIN_SECONDS = 300.0
+LOGIN_SECONDS, _MAX_REQUEST = 300.0, 16 * 1024
 _PATH = "/callback"
-_MAX_REQUEST = 16 * 1024
 _DONE = b"<!doctype html><title>Handrail</title><p>You can close this page and go back to Handrail."
 
 
@@ -179,8 +178,10 @@ class _Storage:
 def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, show: Any, result: Any) -> Any:
     """`show` opens the page of the login for the user, `result` waits for its end."""
     address = pydantic.AnyUrl(f"http://127.0.0.1:{port}{_PATH}")
-    if settings.client_id:
-        known["client"] = _registered(settings, str(address))
+    if settings.client_id:  # our registration at a server where it was done by hand
+        secret, method = settings.client_secret, "client_secret_basic" if settings.client_secret else "none"
+        mine = {"client_id": settings.client_id, "client_secret": secret or None, "redirect_uris": [str(address)]}
+        known["client"] = {**mine, "token_endpoint_auth_method": method}
     storage = _Storage(login, known)
     provider = client_auth.OAuthClientProvider(
         settings.url,
@@ -228,13 +229,6 @@ def _algorithm(key: str) -> str:
     if isinstance(loaded, ec.EllipticCurvePrivateKey):
         return {256: "ES256", 384: "ES384"}.get(loaded.key_size, "ES512")
     return "RS256"
-
-
-def _registered(settings: McpServerConfig, address: str) -> JsonDict:
-    """Our registration at a server where it was done by hand."""
-    secret, method = settings.client_secret, "client_secret_basic" if settings.client_secret else "none"
-    known = {"client_id": settings.client_id, "client_secret": secret or None, "redirect_uris": [address]}
-    return {**known, "token_endpoint_auth_method": method}
 
 
 def _not_logged_in(logins: Logins, needed: str, hint: str) -> Any:

@@ -89,18 +89,15 @@ def _part(block: Any) -> JsonDict:
 def _content(resource: Any) -> JsonDict:
     """What a resource holds, in the answer itself."""
     kind = resource.mime_type or ""
-    text = getattr(resource, "text", None)
-    if text is not None:
+    if (text := getattr(resource, "text", None)) is not None:
         return {"type": "text", "text": text}
     if kind.startswith("image/"):
         return _picture(kind, resource.blob)
     if kind.startswith("audio/"):
         return _sound(kind, resource.blob)
     size = len(resource.blob) * 3 // 4
-    return {
-        "type": "text",
-        "text": f"[{resource.uri}: {size:,} bytes of {kind or 'unknown kind'}, which are not shown]",
-    }
+    shown = f"[{resource.uri}: {size:,} bytes of {kind or 'unknown kind'}, which are not shown]"
+    return {"type": "text", "text": shown}
 
 
 def _picture(kind: str, data: str) -> JsonDict:
@@ -108,7 +105,5 @@ def _picture(kind: str, data: str) -> JsonDict:
 
 
 def _sound(kind: str, data: str) -> JsonDict:
-    return {
-        "type": "input_audio",
-        "input_audio": {"data": data, "format": _AUDIO.get(kind, kind.removeprefix("audio/"))},
-    }
+    form = _AUDIO.get(kind, kind.removeprefix("audio/"))
+    return {"type": "input_audio", "input_audio": {"data": data, "format": form}}

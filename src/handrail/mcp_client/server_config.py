@@ -36,16 +36,14 @@ class Server(NamedTuple):
     @property
     def way(self) -> str:
         """stdio, http or sse."""
-        if self.settings.type != "auto":
-            return self.settings.type
-        return "stdio" if self.settings.command else "http"
+        usual = "stdio" if self.settings.command else "http"
+        return usual if self.settings.type == "auto" else self.settings.type
 
     @property
     def key(self) -> str:
         """The name of its stored data: two projects may use the same server name."""
-        if not self.source.endswith(MCP_FILE):
-            return self.name
-        return f"{self.name}-{digest({'source': self.source.encode()})[:12]}"
+        in_project = f"-{digest({'source': self.source.encode()})[:12]}" if self.source.endswith(MCP_FILE) else ""
+        return self.name + in_project
 
 
 def find_servers(
@@ -58,10 +56,8 @@ def find_servers(
     """Every server, those of config.yaml first: a project cannot take the name of one of the user's."""
     found = [_checked(Server(name, settings, str(config_file))) for name, settings in configured.items()]
     path = project_mcp_file(project)
-    if path is not None:
-        taken = {server.name for server in found}
-        found += [server for server in read_project(path, trust or Trust()) if server.name not in taken]
-    return found
+    others = [] if path is None else read_project(path, trust or Trust())
+    return found + [server for server in others if server.name not in configured]
 
 
 def given_server(name: str, settings: McpServerConfig | Mapping[str, Any]) -> Server:
@@ -150,9 +146,8 @@ def problem_of(server: Server) -> str:
         return "it needs either a command or a url"
     if server.way == "stdio" and not settings.command:
         return "stdio needs a command"
-    if settings.login == "client_credentials" and not (
-        settings.client_id and (settings.client_secret or settings.client_key)
-    ):
+    has_login = settings.client_id and (settings.client_secret or settings.client_key)
+    if settings.login == "client_credentials" and not has_login:
         return "login by client_credentials needs client_id, and client_secret or client_key"
     if server.way != "stdio" and not settings.url:
         return f"{server.way} needs a url"
@@ -182,7 +177,5 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
 
 
 def token_hint(server: Server) -> str:
-    return (
-        "if you have a token for it, send that: "
-        f"`handrail config set mcp_servers.{server.name}.headers.Authorization 'Bearer ${{TOKEN}}'`"
-    )
+    set_token = f"config set mcp_servers.{server.name}.headers.Authorization 'Bearer ${{TOKEN}}'"
+    return f"if you have a token for it, send that: `handrail {set_token}`"

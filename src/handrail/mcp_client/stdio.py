@@ -23,15 +23,11 @@ from .sdk import anyio, mcp_types, messages, pydantic_core
 
 T = TypeVar("T")
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
-_PIECE_BYTES = 256 * 1024
-_HEAD_BYTES = 200
+_PIECE_BYTES, _HEAD_BYTES, _STDERR_BYTES = 256 * 1024, 200, 8 * 1024
 _MAX_PER_WRITE = 64
 _ANSWER_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 _UNREADABLE = -32603  # JSON-RPC's internal error
-_STDERR_BYTES = 8 * 1024
-_EXIT_SECONDS = 1.0
-_TERM_SECONDS = 1.0
-_EXIT_CODE_SECONDS = 2.0
+_EXIT_SECONDS, _TERM_SECONDS, _EXIT_CODE_SECONDS = 1.0, 1.0, 2.0
 # Makes the words that start a program: from the program, its arguments, and the directory that it starts in.
 Launch = Callable[[str, Sequence[str], "str | None"], list[str]]
 # A parser accepts about twice as many levels; a tool with a schema half as deep is not offered.
@@ -79,7 +75,8 @@ class Process:
     """A server's process. `stderr` is the end of what it wrote there; `why` is what ended the connection."""
 
     def __init__(self, child: asyncio.subprocess.Process) -> None:
-        self.child = child
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018  all are pipes
+        self.child, self.input, self.output, self.errors = child, child.stdin, child.stdout, child.stderr
         self.stderr = b""
         self.noise = ""  # the first line on its standard output that is not a message
         self.why = ""
@@ -124,11 +121,8 @@ async def stdio_transport(
     started(process)
     incoming, read_stream = anyio.create_memory_object_stream[Any](64)
     write_stream, outgoing = anyio.create_memory_object_stream[Any](64)
-    tasks = [
-        asyncio.ensure_future(_read(process, incoming, settings.max_message_bytes, ended)),
-        asyncio.ensure_future(_write(process, outgoing)),
-        asyncio.ensure_future(_keep_stderr(process)),
-    ]
+    reading = _read(process, incoming, settings.max_message_bytes, ended)
+    tasks = list(map(asyncio.ensure_future, (reading, _write(process, outgoing), _keep_stderr(process))))
 
     async def clean_up() -> None:
         write_stream.close()
@@ -175,14 +169,11 @@ async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
     try:
         child = await asyncio.create_subprocess_exec(*words, start_new_session=True, **how)
     except (OSError, ValueError) as error:
-        raise ToolUnavailable(f"{settings.command} cannot be started: {_why_not(settings, error)}") from None
+        why = getattr(error, "strerror", None) or str(error)
+        if settings.cwd and not os.path.isdir(settings.cwd):  # noqa: ASYNC240  one look, on the way to an error
+            why = f"there is no folder {settings.cwd}, which its cwd names"
+        raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
     return Process(child)
-
-
-def _why_not(settings: McpServerConfig, error: Exception) -> str:
-    if settings.cwd and not os.path.isdir(settings.cwd):
-        return f"there is no folder {settings.cwd}, which its cwd names"
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_there(settings: McpServerConfig, env: dict[str, str]) -> bool:
@@ -194,12 +185,10 @@ def _is_there(settings: McpServerConfig, env: dict[str, str]) -> bool:
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
     """Every line is a message. One that is too long ends the connection, as it is unknown which call it answers."""
-    stdout = process.child.stdout
-    assert stdout is not None
     pieces: list[bytes] = []
     size = 0
     try:
-        while data := await stdout.read(_PIECE_BYTES):
+        while data := await process.output.read(_PIECE_BYTES):
             *lines, rest = data.split(b"\n")
             for line in lines:
                 whole, pieces, size = b"".join([*pieces, line]), [], 0
@@ -218,7 +207,9 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             if size > max_bytes:
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
-        await _wait_for_exit(process)
+        # A server's output closes a moment before its last error output and its exit code are known.
+        child, errors = process.child, process.errors
+        await _until(lambda: process.stopping or (child.returncode is not None and errors.at_eof()), _EXIT_CODE_SECONDS)
     except anyio.BrokenResourceError:  # nobody listens any more: we are about to stop it
         process.stopping = True
     except Exception as error:  # noqa: BLE001  the stream may close in several ways, and each is the end
@@ -227,14 +218,6 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
         process.is_lost = not process.stopping
         incoming.close()
         ended()
-
-
-async def _wait_for_exit(process: Process) -> None:
-    """A server's output closes a moment before its last error output and its exit code are known."""
-    child = process.child
-    assert child.stderr is not None
-    ended = child.stderr.at_eof
-    await _until(lambda: process.stopping or (child.returncode is not None and ended()), _EXIT_CODE_SECONDS)
 
 
 def _for_session(message: Any) -> Any:
@@ -258,16 +241,14 @@ def _parsed(line: bytes) -> Any:
 
 async def _write(process: Process, outgoing: Any) -> None:
     """Messages that wait are written together: a write costs more than a message."""
-    stdin = process.child.stdin
-    assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
             lines = [_line(message)]
             with contextlib.suppress(anyio.WouldBlock):
                 while len(lines) < _MAX_PER_WRITE:
                     lines.append(_line(outgoing.receive_nowait()))
-            stdin.write(b"".join(lines))
-            await stdin.drain()
+            process.input.write(b"".join(lines))
+            await process.input.drain()
 
 
 def _line(message: Any) -> bytes:
@@ -276,18 +257,15 @@ def _line(message: Any) -> bytes:
 
 
 async def _keep_stderr(process: Process) -> None:
-    stderr = process.child.stderr
-    assert stderr is not None
     with contextlib.suppress(OSError):
-        while data := await stderr.read(_PIECE_BYTES):
+        while data := await process.errors.read(_PIECE_BYTES):
             process.stderr = (process.stderr + data)[-_STDERR_BYTES:]
 
 
 async def stop(process: Process) -> None:
     """As the protocol says: close its input, wait, SIGTERM, SIGKILL; including everything that it has started."""
     child = process.child
-    if child.stdin is not None:
-        child.stdin.close()
+    process.input.close()
     for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
         if await _until(lambda: child.returncode is not None, wait_seconds):  # `wait` waits for the pipes too
             break

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,12 +23,8 @@ from ..types import JsonDict
 from .sdk import exceptions, mcp, mcp_types, revisions
 from .server_config import Server
 
-_MAX_PAGES = 1000
-_MAX_SCHEMA_BYTES = 256 * 1024
-_MAX_SCHEMA_DEPTH = 64
-_LIST_SECONDS = 2.0
-_FIRST_PAUSE_SECONDS = 1.0
-_MAX_PAUSE_SECONDS = 60.0
+_MAX_PAGES, _MAX_SCHEMA_BYTES, _MAX_SCHEMA_DEPTH = 1000, 256 * 1024, 64
+_LIST_SECONDS, _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 2.0, 1.0, 60.0
 _REFUSALS = (-32600, -32601, -32602)  # JSON-RPC codes of a server that does not support the request
 _MAX_DESCRIPTION = 16_000
 
@@ -61,13 +57,10 @@ async def list_offer(client: mcp.Client, settings: McpServerConfig) -> Offer:
     left_out, cursor, seen = 0, None, set()
     for _ in range(_MAX_PAGES if capabilities.tools is not None else 0):
         page = await client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
-        for tool in page.tools:
-            if not is_wanted(tool.name, settings):
-                continue
-            if len(tools) < settings.max_tools:
-                tools.append(_listed(tool))
-            else:
-                left_out += 1
+        wanted = [tool for tool in page.tools if is_wanted(tool.name, settings)]
+        room = settings.max_tools - len(tools)
+        tools += map(_listed, wanted[:room])
+        left_out += len(wanted[room:])
         cursor = page.next_cursor
         if not cursor or cursor in seen:
             break
@@ -195,23 +188,13 @@ def suspicion(tool: Listed) -> str:
     """Why you should review a tool before a model sees it; empty if nothing is suspicious."""
     if len(tool.description) > _MAX_DESCRIPTION:
         return f"its description has {len(tool.description):,} characters"
-    for text in _texts(tool):
-        found = suspicion_of(text)
-        if found:
-            return f"its definition {found}"
-    return ""
-
-
-def _texts(tool: Listed) -> Iterator[str]:
-    yield tool.name
-    yield tool.description
-    left: list[Any] = [tool.schema, tool.annotations]
+    left: list[Any] = [tool.schema, tool.annotations, tool.description, tool.name]
     while left:
         value = left.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            left.extend(value)
-            left.extend(value.values())
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
         elif isinstance(value, list):
-            left.extend(value)
+            left += value
+        elif isinstance(value, str) and (found := suspicion_of(value)):
+            return f"its definition {found}"
+    return ""

@@ -1,6 +1,5 @@
-"""Models beside the agent's own: `providers` asks them, `images` loads and converts pictures, and answers questions
-about them. Here are the checks of the tools: every listing runs them, so nothing heavy is imported.
-"""
+"""Models beside the agent's own: `providers` asks them, `images` loads and converts pictures, and answers questions about them.
+Here are the checks of the tools: every listing runs them, so nothing heavy is imported."""
 
 import os
 
@@ -17,8 +16,7 @@ def check_vision(config: Config) -> Unavailable | bool:
 
 
 def check_image_generation(config: Config) -> Unavailable | bool:
-    model = config.media.image_model
-    if not model:
+    if not (model := config.media.image_model):
         return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
     return usable_unless(first_lack(missing("media", "PIL"), _model_lack(model, config)))
 
@@ -34,9 +32,8 @@ def check_speech(config: Config) -> Unavailable | bool:
 def check_mixture(config: Config) -> Unavailable | bool:
     names = config.media.mixture_models
     if len(names) < 2:
-        return Unavailable(
-            "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
-        )
+        fix = "list them under media.mixture_models in config.yaml"
+        return Unavailable("fewer than two models are configured for it", fix)
     wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
     return usable_unless(first_lack(*(_model_lack(name, config) for name in wanted)))
 

@@ -31,25 +31,18 @@ _ASK = f"Answer the question about the image, exactly and completely. {NOTE}"
 
 
 class Picture(NamedTuple):
-    """An image as it is sent to a model."""
-
     mime: str
     data: bytes
     width: int
     height: int
 
     @property
-    def url(self) -> str:
-        return f"data:{self.mime};base64,{base64.b64encode(self.data).decode()}"
-
-    @property
     def part(self) -> dict[str, Any]:
-        """As a part of a message."""
-        return {"type": "image_url", "image_url": {"url": self.url}}
+        url = f"data:{self.mime};base64,{base64.b64encode(self.data).decode()}"
+        return {"type": "image_url", "image_url": {"url": url}}
 
 
 async def picture_at(source: str, context: ToolContext) -> Picture:
-    """The image at a path, an http(s) URL or in a `data:` URL."""
     source, config = source.strip(), context.config
     limit = config.media.max_image_bytes
     scheme = source.partition(":")[0].lower()
@@ -121,8 +114,7 @@ def _prepare(image: Any, data: bytes, max_side: int) -> Picture:
 def _converted(image: Any, data: bytes, suffix: str) -> Picture:
     from PIL import Image
 
-    wanted = Image.registered_extensions()[suffix.lower()]
-    if wanted != image.format:
+    if (wanted := Image.registered_extensions()[suffix.lower()]) != image.format:
         written = io.BytesIO()
         (image.convert("RGB") if wanted == "JPEG" else image).save(written, wanted)
         data = written.getvalue()

@@ -54,9 +54,8 @@ def why_not(name: str, config: Config) -> Unavailable | None:
 
 def _cannot_ask(place: Place) -> Unavailable | None:
     if not place.base_url:
-        return Unavailable(
-            f"{place.label} has no known address", "name its server under media.providers in config.yaml"
-        )
+        fix = "name its server under media.providers in config.yaml"
+        return Unavailable(f"{place.label} has no known address", fix)
     if place.needs_key and not key_of(place.key_variable):
         return Unavailable(f"{place.key_variable} is not set, the key for {place.model}", "set it in the environment")
     return None
@@ -90,6 +89,5 @@ async def post(
 
 
 async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, **more: Any) -> str:
-    """What the model answers, as text."""
     reply = await post(place, "/chat/completions", {"messages": messages, **more}, config=config)
     return reply.completion(place.label)

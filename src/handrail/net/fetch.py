@@ -36,11 +36,14 @@ class Fetcher:
     """Fetches pages with one client. Use it as `async with`, in one loop."""
 
     def __init__(self, guard: Guard, config: WebConfig) -> None:
+        from importlib.metadata import version
+
         import httpx
 
-        from .transport import GuardedTransport, user_agent
+        from .transport import GuardedTransport
 
         self._guard, self._config = guard, config
+        agent = config.user_agent or f"Mozilla/5.0 (compatible; Handrail/{version('handrail')})"
         self._client = httpx.AsyncClient(
             transport=GuardedTransport(guard),
             follow_redirects=True,
@@ -48,11 +51,7 @@ class Fetcher:
             # A proxy would resolve names itself, past the guard.
             trust_env=False,
             timeout=config.timeout,
-            headers={
-                "user-agent": config.user_agent or user_agent(),
-                "accept": _ACCEPT,
-                "accept-encoding": "gzip, deflate",
-            },
+            headers={"user-agent": agent, "accept": _ACCEPT, "accept-encoding": "gzip, deflate"},
         )
 
     async def __aenter__(self) -> Fetcher:
@@ -69,7 +68,10 @@ class Fetcher:
         self._guard.check_url(url)
         try:
             async with asyncio.timeout(self._config.timeout), self._client.stream("GET", url.strip()) as response:
-                return await self._read(response)
+                kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                charset = response.charset_encoding or ""
+                body, is_cut = await _collect(_decoded(response), self._config.max_bytes)
+                return Page(str(response.url), response.status_code, kind, charset, body, is_cut)
         except httpx.TooManyRedirects:
             raise ToolFailed(f"redirected more than {_MAX_REDIRECTS} times") from None
         except (TimeoutError, httpx.TimeoutException):
@@ -82,11 +84,6 @@ class Fetcher:
             raise
         except (ValueError, zlib.error) as error:
             raise ToolFailed(f"the answer cannot be read: {error}") from None
-
-    async def _read(self, response: httpx.Response) -> Page:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body, is_cut = await _collect(_decoded(response), self._config.max_bytes)
-        return Page(str(response.url), response.status_code, kind, response.charset_encoding or "", body, is_cut)
 
 
 async def _collect(pieces: AsyncIterator[bytes], max_bytes: int) -> tuple[bytes, bool]:
@@ -109,8 +106,9 @@ async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
         raise ToolFailed(f"the server compresses its answer with {encoding!r}, which it was not asked for")
     decompressor: zlib._Decompress | None = None
     async for piece in response.aiter_raw():
-        if decompressor is None:
-            decompressor = zlib.decompressobj(_window(encoding, piece))
+        if decompressor is None:  # servers send deflate with a header or without
+            is_raw = encoding == "deflate" and piece[:1] != b"\x78"
+            decompressor = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else 32 + zlib.MAX_WBITS)
         waiting = piece
         while waiting and not decompressor.eof:
             plain = decompressor.decompress(waiting, 65_536)
@@ -120,13 +118,6 @@ async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
             elif not waiting:
                 break
             await asyncio.sleep(0)
-
-
-def _window(encoding: str, first: bytes) -> int:
-    """The window size for zlib. Servers send deflate with a header or without."""
-    if encoding != "deflate":
-        return 16 + zlib.MAX_WBITS
-    return zlib.MAX_WBITS if first[:1] == b"\x78" else -zlib.MAX_WBITS
 
 
 def clean(value: Any) -> Any:

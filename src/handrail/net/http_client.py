@@ -48,9 +48,8 @@ class Reply(NamedTuple):
         elif 300 <= self.status < 400:
             advice = "; redirects are not followed: the address has to be the final one"
         message = server_message(self.body)
-        return ToolFailed(
-            f"{what} answers {self.status}{': ' + message if message else ''}{advice}", status=self.status
-        )
+        text = f"{what} answers {self.status}{': ' + message if message else ''}{advice}"
+        return ToolFailed(text, status=self.status)
 
     def completion(self, what: str) -> str:
         """The text of a chat completion. Raises ToolFailed for any other answer."""
@@ -75,11 +74,8 @@ async def ask(
     headers: dict[str, str] | None = None,
     **content: Any,
 ) -> Reply:
-    """The server's answer. `content` is what httpx takes: json, content, files, data, params.
-
-    Raises ToolFailed when there is no answer (NotReached if nothing was sent), or one that is too
-    long. No message has the address: it may hold a key.
-    """
+    """The server's answer. `content` is what httpx takes: json, content, files, data, params. Raises ToolFailed when there is
+    no answer (NotReached if nothing was sent), or one that is too long. No message has the address: it may hold a key."""
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address of every request

@@ -1,23 +1,15 @@
 """An httpx transport that connects only to addresses which the guard allows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import httpx
 
 from ..errors import ToolFailed
 from .http_client import trusted
-
-if TYPE_CHECKING:
-    from .url_guard import Guard
+from .url_guard import Guard
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
     """Asks the guard about every request, also after a redirect, and sends it to the address that the guard returned.
-
-    Connections are not reused: two names at one address must not share one.
-    """
+    Connections are not reused: two names at one address must not share one."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -44,9 +36,3 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-def user_agent() -> str:
-    from importlib.metadata import version
-
-    return f"Mozilla/5.0 (compatible; Handrail/{version('handrail')})"

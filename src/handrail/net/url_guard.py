@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from ..errors import ConfigError, Denied, InvalidArguments, ToolFailed
 
@@ -99,10 +99,15 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 def target_of(url: str) -> Target:
-    """The target of a URL that a web tool opens."""
     if len(url) > _MAX_URL:
         raise InvalidArguments(f"the URL has {len(url)} characters; the limit is {_MAX_URL}")
-    parts = _split(url)
+    if any(ord(character) < 33 or ord(character) == 127 for character in url.strip()) or "\\" in url.partition("?")[0]:
+        raise InvalidArguments(f"the URL holds a space, a backslash or a control character: {url[:200]!r}")
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port
+    except ValueError as error:
+        raise InvalidArguments(f"that is not a URL: {error}") from None
     if parts.scheme not in _PORTS:
         given = f"{parts.scheme}:" if parts.scheme else repr(url[:100])
         raise InvalidArguments(f"only http and https URLs can be opened, not {given}; write it in full, with https://")
@@ -112,11 +117,10 @@ def target_of(url: str) -> Target:
     # Characters that the standard forbids or that parsers read differently.
     if not host or any(character in host for character in " \\^|<>\"'`%") or not host.isprintable():
         raise InvalidArguments(f"the URL has no proper host: {url[:200]!r}")
-    return Target(parts.scheme, host, parts.port or _PORTS[parts.scheme])
+    return Target(parts.scheme, host, port or _PORTS[parts.scheme])
 
 
 def is_public(address: Address) -> bool:
-    """Whether it belongs to the public internet."""
     inner = embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
@@ -133,17 +137,6 @@ def embedded_ipv4(address: Address) -> ipaddress.IPv4Address | None:
         if address in network:
             return ipaddress.IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
     return None
-
-
-def _split(url: str) -> SplitResult:
-    if any(ord(character) < 33 or ord(character) == 127 for character in url.strip()) or "\\" in url.partition("?")[0]:
-        raise InvalidArguments(f"the URL holds a space, a backslash or a control character: {url[:200]!r}")
-    try:
-        parts = urlsplit(url.strip())
-        _ = parts.port
-    except ValueError as error:
-        raise InvalidArguments(f"that is not a URL: {error}") from None
-    return parts
 
 
 def literal_address(host: str) -> Address | None:

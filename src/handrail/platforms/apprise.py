@@ -1,7 +1,5 @@
 """Any of the services that Apprise supports (ntfy, Pushover, Teams, Signal, SMS, ...), by its Apprise address."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path

@@ -34,9 +34,6 @@ SIGNS = {
 }
 
 
-# Sending to a target
-
-
 class Attachment(NamedTuple):
     name: str
     data: bytes
@@ -60,11 +57,9 @@ class OutgoingMessage(NamedTuple):
 
 
 class SendTarget(Protocol):
-    """A configured recipient. Its settings are the fields of a frozen dataclass.
-
-    A platform whose users can reply also has `async def ask(question, *, seconds) -> str | None`: the next message that one of
-    them writes, or None if nobody replies within that many seconds after the question was sent.
-    """
+    """A configured recipient. Its settings are the fields of a frozen dataclass. A platform whose users can reply also has
+    `async def ask(question, *, seconds) -> str | None`: the next message that one of them writes, or None if nobody replies
+    within that many seconds after the question was sent."""
 
     @property
     def takes_files(self) -> bool: ...
@@ -74,9 +69,6 @@ class SendTarget(Protocol):
 
     async def send(self, message: OutgoingMessage) -> dict[str, Any]:
         """Deliver the message and return fields for the result (ids, number of parts). Raises ToolFailed or CallTimeout."""
-
-
-# Chatting by an account
 
 
 class Unreachable(HandrailError):
@@ -150,9 +142,6 @@ def decision_of(sign: str) -> Decision | None:
     return SIGNS.get(plain)
 
 
-# Keys and texts
-
-
 def missing_key(variable: str) -> Unavailable | None:
     """Why there is no key in a variable, or None if there is one."""
     if key_of(variable):
@@ -167,16 +156,14 @@ def http_unavailable(*variables: str) -> Unavailable | None:
 
 def target_key(variable: str) -> str:
     """The key of a target. Raises ToolFailed if there is none."""
-    key = key_of(variable)
-    if not key:
+    if not (key := key_of(variable)):
         raise ToolFailed(f"{missing_key(variable)}; tell the user")
     return key
 
 
 def account_token(variable: str) -> str:
     """The token of an account. Raises ConfigError if there is none."""
-    token = key_of(variable)
-    if not token:
+    if not (token := key_of(variable)):
         raise ConfigError(f"{variable or 'the variable of the token'} is not set; it holds the account's token")
     return token
 

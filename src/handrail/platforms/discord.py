@@ -105,7 +105,9 @@ class Adapter:
                 discord.http.Route.BASE = self._settings.server.rstrip("/")
             await _request(client.login(token))
             if self._settings.server != _SERVER:
-                await _use_gateway_of_server(client)
+                # The library has the address of Discord's own gateway built in.
+                answer = await _request(client.http.request(discord.http.Route("GET", "/gateway/bot")))
+                discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(answer["url"])
         except discord.LoginFailure:
             raise ConfigError(f"Discord does not know the token in {self._settings.token_variable}") from None
 
@@ -155,8 +157,7 @@ class Adapter:
         with contextlib.suppress(discord.DiscordException, OSError):
             await interaction.response.defer()
         data: Any = interaction.data or {}
-        decision = base.DECISIONS.get(str(data.get("custom_id")))
-        if decision is not None:
+        if (decision := base.DECISIONS.get(str(data.get("custom_id")))) is not None:
             chat, message = str(interaction.channel_id), str(interaction.message.id)
             self._events.put_nowait(base.ButtonPress(chat, str(interaction.user.id), message, decision))
 
@@ -185,12 +186,6 @@ async def _request(answer: Awaitable[T]) -> T:
         raise base.Unreachable(f"Discord closed the connection ({error.code})") from None
     except discord.DiscordException as error:
         raise ToolFailed(f"Discord refuses it: {error}") from None
-
-
-async def _use_gateway_of_server(client: discord.Client) -> None:
-    """For a server that is compatible with Discord: the library has the address of Discord's own gateway built in."""
-    answer = await _request(client.http.request(discord.http.Route("GET", "/gateway/bot")))
-    discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(answer["url"])
 
 
 def _nonce(key: str) -> str:

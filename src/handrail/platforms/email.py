@@ -1,9 +1,7 @@
-"""Email: messages by SMTP, and chats by a mailbox that is polled by IMAP.
-
-Anybody can forge a sender. So every email of ours has a mark in its subject that only its recipient knows, and only an email with
-its sender's mark is accepted: whoever replies can read the mailbox that they claim to have. Each question has a mark of its own,
-and only a reply with that mark answers it; every mark expires. An email that was forwarded gives away no more than that.
-"""
+"""Email: messages by SMTP, and chats by a mailbox that is polled by IMAP. Anybody can forge a sender. So every email of ours
+has a mark in its subject that only its recipient knows, and only an email with its sender's mark is accepted: whoever replies
+can read the mailbox that they claim to have. Each question has a mark of its own, and only a reply with that mark answers it;
+every mark expires. An email that was forwarded gives away no more than that."""
 
 import asyncio
 import contextlib
@@ -131,8 +129,7 @@ class _Delivery:
             return server.send_message(mail)
 
     def hang_up(self) -> None:
-        sock = self._server.sock if self._server is not None else None
-        if sock is not None:
+        if (sock := self._server.sock if self._server is not None else None) is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -188,17 +185,15 @@ class Adapter:
             await asyncio.sleep(self._settings.poll_seconds)
 
     async def _event(self, mail: ReceivedEmail) -> base.Message | None:
-        if mail.is_automatic or mail.sender == self._settings.address.lower():
+        sender = mail.sender
+        if mail.is_automatic or sender == self._settings.address.lower():
             return None
-        question = self._proved(mail)
-        if question is not None:
-            return base.Message(
-                mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
-            )
+        if (question := self._proved(mail)) is not None:
+            return base.Message(sender, sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-"))
         if self._explanations.allows():
             text = "Anybody can forge your address. To show that it is you, reply to this email."
             with contextlib.suppress(ToolFailed, CallTimeout, base.Unreachable):
-                await self.send(mail.sender, text, key="")
+                await self.send(sender, text, key="")
         return None
 
     def _proved(self, mail: ReceivedEmail) -> str | None:
@@ -210,15 +205,13 @@ class Adapter:
 
     def _mark_of(self, address: str, question: str = "-", made: int | None = None) -> str:
         about = f"{int(time.time()) if made is None else made}.{question}"
-        proof = hmac.new(
-            self._password.encode(), f"handrail mark {about} for {address.lower()}".encode(), hashlib.sha256
-        )
+        text = f"handrail mark {about} for {address.lower()}"
+        proof = hmac.new(self._password.encode(), text.encode(), hashlib.sha256)
         return f"[handrail {about}.{proof.hexdigest()[:_MARK_CHARS]}]"
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  there are no buttons
-        return await self._send(
-            chat, text, question=key.removeprefix(base.QUESTION_KEY) if key.startswith(base.QUESTION_KEY) else "-"
-        )
+        is_question = key.startswith(base.QUESTION_KEY)
+        return await self._send(chat, text, question=key.removeprefix(base.QUESTION_KEY) if is_question else "-")
 
     async def edit(self, chat: str, message: str, text: str) -> None:  # noqa: ARG002  there is nothing to do
         raise ToolFailed("an email that was sent cannot be changed")
@@ -260,15 +253,13 @@ class Adapter:
             raise base.Unreachable(f"the mail server cannot be reached: {type(error).__name__}") from None
 
     def _box(self) -> imaplib.IMAP4:
-        settings = self._settings
-        port = settings.imap_port or _IMAP_PORTS[settings.security]
-        if settings.security == "tls":
-            return imaplib.IMAP4_SSL(
-                settings.imap_host, port, ssl_context=ssl.create_default_context(), timeout=_SECONDS
-            )
-        box = imaplib.IMAP4(settings.imap_host, port, timeout=_SECONDS)
-        if settings.security == "starttls":
-            box.starttls(ssl.create_default_context())
+        security, host = self._settings.security, self._settings.imap_host
+        port, context = self._settings.imap_port or _IMAP_PORTS[security], ssl.create_default_context()
+        if security == "tls":
+            return imaplib.IMAP4_SSL(host, port, ssl_context=context, timeout=_SECONDS)
+        box = imaplib.IMAP4(host, port, timeout=_SECONDS)
+        if security == "starttls":
+            box.starttls(context)
         return box
 
     def _new_mails(self, box: imaplib.IMAP4, cursor: str) -> tuple[str, list[ReceivedEmail]]:
@@ -296,7 +287,6 @@ def _fetched(box: imaplib.IMAP4, uid: int) -> ReceivedEmail | None:
 
 
 def parse(raw: bytes) -> ReceivedEmail | None:
-    """Parse an email. None if it has no text or no sender."""
     mail = email.message_from_bytes(raw, policy=email.policy.default)
     assert isinstance(mail, EmailMessage)
     sender = email.utils.parseaddr(str(mail.get("From", "")))[1].lower()
@@ -315,9 +305,7 @@ def without_quote(text: str) -> str:
 
 
 def _reasons(refused: Any) -> str:
-    return "; ".join(
-        f"{address}: {code} {text.decode('utf-8', 'replace')}" for address, (code, text) in refused.items()
-    )
+    return "; ".join(f"{address}: {code} {text.decode(errors='replace')}" for address, (code, text) in refused.items())
 
 
 def _first_words(text: str) -> str:

@@ -1,7 +1,5 @@
-"""Matrix: messages to a room, and chats in rooms, where questions are answered by reactions.
-
-Encrypted rooms are refused: nothing is sent there in the clear.
-"""
+"""Matrix: messages to a room, and chats in rooms, where questions are answered by reactions. Encrypted rooms are refused:
+nothing is sent there in the clear."""
 
 import asyncio
 import contextlib
@@ -64,15 +62,9 @@ class Settings:
         return str((await self.good("PUT", path, json=content))["event_id"])
 
     async def send_file(self, room: str, file: base.Attachment, *, key: str = "") -> str:
-        uploaded = await self.good(
-            "POST",
-            "/upload",
-            api=_MEDIA_API,
-            seconds=base.UPLOAD_SECONDS,
-            params={"filename": file.name},
-            headers={"content-type": file.mime},
-            content=file.data,
-        )
+        how: JsonDict = {"params": {"filename": file.name}, "headers": {"content-type": file.mime}}
+        how |= {"api": _MEDIA_API, "seconds": base.UPLOAD_SECONDS, "content": file.data}
+        uploaded = await self.good("POST", "/upload", **how)
         main = file.mime.partition("/")[0]
         kind = f"m.{main}" if main in ("image", "audio", "video") else "m.file"
         info = {"mimetype": file.mime, "size": len(file.data)}
@@ -125,7 +117,7 @@ class Target(Settings):
                     update = await self.sync(only, since)
                     since = update["next_batch"]
                     for event in _events(_joined(update).get(room, {}), "timeline"):
-                        sender, content = event.get("sender"), _content(event)
+                        sender, content = event.get("sender"), _object(event, "content")
                         may_answer = sender != me and (not self.people or sender in self.people)
                         if may_answer and content.get("msgtype") == "m.text":
                             return _without_quote(content) or str(content.get("body", ""))
@@ -190,15 +182,15 @@ class Adapter:
         if event.get("type") == "m.room.encryption":
             self._encrypted_rooms.add(room)
         elif event.get("type") == "m.room.member":
-            is_there = _content(event).get("membership") in ("join", "invite")
+            is_there = _object(event, "content").get("membership") in ("join", "invite")
             members = self._members.setdefault(room, set())
             (members.add if is_there else members.discard)(str(event.get("state_key")))
 
     async def _event(self, room: str, event: JsonDict) -> base.Message | base.ButtonPress | None:
-        sender, kind, content = str(event.get("sender")), event.get("type"), _content(event)
+        sender, kind, content = str(event.get("sender")), event.get("type"), _object(event, "content")
         if sender == self._id:
             return None
-        relation = _relation(content)
+        relation = _object(content, "m.relates_to")
         if kind == "m.room.encrypted":
             await self._warn_encrypted(room)
         if kind == "m.reaction":
@@ -207,21 +199,12 @@ class Adapter:
         is_edit = relation.get("rel_type") == "m.replace"
         if kind != "m.room.message" or content.get("msgtype") != "m.text" or is_edit:
             return None
-        quoted = relation.get("m.in_reply_to")
-        return base.Message(
-            room,
-            sender,
-            self._without_us(content),
-            0 < len(self._members.get(room, ())) <= 2,
-            self._is_for_us(content),
-            event.get("origin_server_ts", 0) / 1000,
-            str(quoted.get("event_id", "")) if isinstance(quoted, dict) else "",
-        )
-
-    def _is_for_us(self, content: JsonDict) -> bool:
-        mentions = content.get("m.mentions")
-        named = mentions.get("user_ids") if isinstance(mentions, dict) else None
-        return self._id in (named if isinstance(named, list) else str(content.get("body", "")))
+        text, is_direct = self._without_us(content), 0 < len(self._members.get(room, ())) <= 2
+        named = _object(content, "m.mentions").get("user_ids")
+        is_for_us = self._id in (named if isinstance(named, list) else str(content.get("body", "")))
+        written = event.get("origin_server_ts", 0) / 1000
+        reply_to = str(_object(relation, "m.in_reply_to").get("event_id", ""))
+        return base.Message(room, sender, text, is_direct, is_for_us, written, reply_to)
 
     def _without_us(self, content: JsonDict) -> str:
         """The text without our name at its start, and without the quote of a reply."""
@@ -286,20 +269,16 @@ def _events(room: JsonDict, *parts: str) -> Iterator[JsonDict]:
         yield from room.get(part, {}).get("events", ())
 
 
-def _content(event: JsonDict) -> JsonDict:
-    found = event.get("content")
-    return found if isinstance(found, dict) else {}
-
-
-def _relation(content: JsonDict) -> JsonDict:
-    found = content.get("m.relates_to")
+def _object(container: JsonDict, name: str) -> JsonDict:
+    """What others sent under this name; empty if that is no object."""
+    found = container.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _without_quote(content: JsonDict) -> str:
     """The text of a message without the quote that some clients put above a reply."""
     text = str(content.get("body", ""))
-    if "m.in_reply_to" not in _relation(content):
+    if "m.in_reply_to" not in _object(content, "m.relates_to"):
         return text
     lines = text.splitlines()
     while lines and lines[0].startswith("> "):

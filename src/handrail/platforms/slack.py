@@ -28,17 +28,9 @@ if TYPE_CHECKING:
     from slack_sdk.socket_mode.request import SocketModeRequest
     from slack_sdk.web import async_client as web
 else:
-    aiohttp, errors, retries, socket_mode, responses, web = map(
-        lazy_import,
-        (
-            "aiohttp",
-            "slack_sdk.errors",
-            "slack_sdk.http_retry.builtin_async_handlers",
-            "slack_sdk.socket_mode.aiohttp",
-            "slack_sdk.socket_mode.response",
-            "slack_sdk.web.async_client",
-        ),
-    )
+    _SDK = "errors http_retry.builtin_async_handlers socket_mode.aiohttp socket_mode.response web.async_client"
+    errors, retries, socket_mode, responses, web = (lazy_import(f"slack_sdk.{name}") for name in _SDK.split())
+    aiohttp = lazy_import("aiohttp")
 
 # Slack truncates a longer text.
 _MAX_CHARS = 30_000
@@ -151,15 +143,9 @@ class Adapter:
         if not (is_direct or is_for_us) or event.get("bot_id") or event.get("subtype") or not event.get("user"):
             return None
         text = re.sub(rf"^\s*<@{re.escape(self._id)}(\|[^>]*)?>[\s:,]*", "", str(event.get("text", "")))
-        return base.Message(
-            str(event["channel"]),
-            str(event["user"]),
-            html.unescape(text),
-            is_direct,
-            is_for_us,
-            _seconds(event.get("ts")),
-            str(event.get("thread_ts", "")),  # an answer in the thread below a question
-        )
+        chat, user, written = str(event["channel"]), str(event["user"]), _seconds(event.get("ts"))
+        reply_to = str(event.get("thread_ts", ""))  # an answer in the thread below a question
+        return base.Message(chat, user, html.unescape(text), is_direct, is_for_us, written, reply_to)
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Slack has no such keys
         return str((await self._request(self._web.chat_postMessage(channel=chat, **_body(text, offers))))["ts"])

@@ -97,13 +97,14 @@ class RemoteUser:
 
     async def ask(self, question: str, choices: Sequence[str]) -> str | None:
         target = target_of(self._name, self._targets)
-        ask = getattr(target, "ask", None)
-        if ask is None:
+        if (ask := getattr(target, "ask", None)) is None:
             raise ToolFailed(f"messages.person names {self._name!r}, where nobody can write back; tell the user")
+        numbered = [f"{number}. {choice}" for number, choice in enumerate(choices, 1)]
+        hint = f"Answer with 1-{len(choices)}, or in your own words." if choices else "Answer here."
         turn = self._turns.take()
         try:
             await asyncio.wrap_future(turn)
-            answer = await ask(_worded(question, choices), seconds=self._seconds)
+            answer = await ask("\n".join([question, *numbered, hint]), seconds=self._seconds)
             return None if answer is None else chosen(answer, choices)
         finally:
             self._turns.leave(turn)
@@ -115,9 +116,3 @@ def chosen(answer: str, choices: Sequence[str]) -> str:
     if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choices):
         return choices[int(answer) - 1]
     return answer
-
-
-def _worded(question: str, choices: Sequence[str]) -> str:
-    numbered = [f"{number}. {choice}" for number, choice in enumerate(choices, 1)]
-    hint = f"Answer with 1-{len(choices)}, or in your own words." if choices else "Answer here."
-    return "\n".join([question, *numbered, hint])

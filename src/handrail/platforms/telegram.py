@@ -1,7 +1,5 @@
-"""Telegram, by a bot: messages to a chat, and chats by long polling. Questions have buttons.
-
-No parse mode is ever set: what an agent writes is text, not markup that may fail or mislead.
-"""
+"""Telegram, by a bot: messages to a chat, and chats by long polling. Questions have buttons. No parse mode is ever set: what an
+agent writes is text, not markup that may fail or mislead."""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence

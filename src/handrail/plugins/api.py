@@ -127,18 +127,16 @@ class PluginApi:
 
     def register_tool(self, name: str, *places: Any, **properties: Any) -> bool:
         """Add a tool, with the arguments of `registry.register`. False when the name is taken."""
-        properties["owner"] = self.plugin
-        added = self._registry.register(name, *places, **properties)
+        added = self._registry.register(name, *places, **properties | {"owner": self.plugin})
         if added:
             self._note("tools", name)
         return added
 
     def tool(self, *, toolset: str, **properties: Any) -> Callable[[Function], Function]:
         """Add a typed function as a tool, as a decorator."""
-        properties["owner"] = self.plugin
 
         def decorate(function: Function) -> Function:
-            self._registry.tool(toolset=toolset, **properties)(function)
+            self._registry.tool(toolset=toolset, **properties | {"owner": self.plugin})(function)
             self._note("tools", properties.get("name") or function.__name__)
             return function
 

@@ -13,6 +13,7 @@ The formats that other agents use (`hookSpecificOutput.permissionDecision`, `dec
 something else forbids.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -44,6 +45,7 @@ _MAX_ANSWER_BYTES = 1_000_000
 _START_SECONDS = 5.0  # that a shell may take
 # The names that other agents have for the same moments.
 EVENTS: dict[str, str] = original_hooks()["events"]
+_FIELDS = {"args": "tool_input", "result": "tool_response"}
 # Hermes Agent's hooks answer with an action; theirs to approve asks the user.
 _ACTIONS = {"block": "deny", "approve": "ask", "modify": "modify"}
 
@@ -70,8 +72,16 @@ class HookShells:
 
     def run(self, command: str, event: bytes, *, timeout: float, record: CallEffects | None = None) -> Answer:
         """Raises TimeoutError when it takes too long. All that it has started is ended with it."""
-        folder, done = os.getcwd(), None
-        shell = self._taken(folder)
+        folder, done, shell = os.getcwd(), None, None
+        with contextlib.suppress(IndexError):
+            kept, shell = self._idle.pop()
+            if kept != folder:  # what is protected depends on it
+                shell.close()
+                shell = None
+        if shell is None:  # programs are not looked up in the current folder
+            places = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+            shell = LocalEnvironment(folder, env={"PATH": os.pathsep.join(places)}, protection=self._protection)
+        shell.effects = self._effects
         output, number = OutputSink(head_bytes=_MAX_ANSWER_BYTES), 0
         words = shlex.join(["/bin/sh", "-c", command])
         how: JsonDict = {"cwd": folder, "env": {"PYTHONSAFEPATH": "1"} if _MODULE.search(command) else {}}
@@ -100,17 +110,6 @@ class HookShells:
     def close(self) -> None:
         while self._idle:
             self._idle.pop()[1].close()
-
-    def _taken(self, folder: str) -> LocalEnvironment:
-        try:
-            kept, shell = self._idle.pop()
-        except IndexError:
-            kept, shell = "", LocalEnvironment(folder, env=_path(), protection=self._protection)
-        if kept and kept != folder:  # what is protected depends on it
-            shell.close()
-            shell = LocalEnvironment(folder, env=_path(), protection=self._protection)
-        shell.effects = self._effects
-        return shell
 
 
 def register_external(
@@ -146,73 +145,45 @@ def register_external(
                 text, files = resolved(each.command, folder or config_path().parent)
             except ConfigError as error:
                 raise ConfigError(str(error), key=f"{key}.command") from None
-            run = _Pinned(text, {path: (pins or {}).get(path) or file_digest(path) for path in files})
-            hooks.register_hook(
-                hook,
-                _implementation(event, hook, run, each.timeout, matches, shells, open_call),
-                plugin=plugin,
-                policy=each.policy,
-                timeout=each.timeout + _START_SECONDS,  # the command's own limit comes first, and ends it
-            )
+            digests = {path: (pins or {}).get(path) or file_digest(path) for path in files}
+            limit = each.timeout + _START_SECONDS  # the command's own limit comes first, and ends it
+            run = _CommandHook(event, hook, text, digests, each.timeout, matches, shells, open_call)
+            hooks.register_hook(hook, run.call, plugin=plugin, policy=each.policy, timeout=limit)
 
 
-class _Pinned(NamedTuple):
-    """A command, and the digests of the files that it runs."""
+class _CommandHook(NamedTuple):
+    """A command for one event, and the digests of the files that it runs. The others are those of `register_external`."""
 
+    event: str
+    hook: str
     text: str
     files: Mapping[str, str]
+    timeout: float
+    matches: Callable[[str], object]
+    shells: Callable[[], HookShells]
+    open_call: Callable[[str, str | None, str | None], CallEffects] | None
 
-    def check(self) -> None:
+    def call(self, **payload: Any) -> Any:
         """Raises PermissionError when one of the files is not what was confirmed."""
-        changed = [path for path, digest in self.files.items() if file_digest(path) != digest]
-        if changed:
-            raise PermissionError(
-                f"the hook's file {changed[0]} has changed since it was confirmed; look at it, then `handrail config confirm`"
-            )
-
-
-def _implementation(
-    event: str,
-    hook: str,
-    command: _Pinned,
-    timeout: float,
-    matches: Callable[[str], object],
-    shells: Callable[[], HookShells],
-    open_call: Callable[[str, str | None, str | None], CallEffects] | None,
-) -> Callable[..., Any]:
-    def call(**payload: Any) -> Any:
-        if not matches(str(payload.get("tool_name", ""))):
+        if not self.matches(str(payload.get("tool_name", ""))):
             return None
-        command.check()
+        if changed := [path for path, digest in self.files.items() if file_digest(path) != digest]:
+            look = "look at it, then `handrail config confirm`"
+            raise PermissionError(f"the hook's file {changed[0]} has changed since it was confirmed; {look}")
         record = None
-        if open_call is not None:
-            record = open_call(HOOK, payload.get("session_id"), payload.get("task_id"))
-        answer = shells().run(command.text, _event(event, payload), timeout=timeout, record=record)
-        if hook == "pre_tool_call":
-            return verdict(answer, payload["args"])
-        if hook == "post_tool_call":
+        if self.open_call is not None:
+            record = self.open_call(HOOK, payload.get("session_id"), payload.get("task_id"))
+        event: JsonDict = {"hook_event_name": self.event, "cwd": os.getcwd()}
+        event |= {_FIELDS.get(name, name): value for name, value in payload.items()}
+        data = json.dumps(event, default=str).encode()
+        answer = self.shells().run(self.text, data, timeout=self.timeout, record=record)
+        if self.hook in ("pre_tool_call", "post_tool_call"):
             decision = verdict(answer, payload["args"])
-            return decision if isinstance(decision, Block) else None
-        if hook == "pre_verify":
+            return decision if self.hook == "pre_tool_call" or isinstance(decision, Block) else None
+        if self.hook == "pre_verify":
             is_blocked = answer.exit_code == BLOCKS
             return {"decision": "block", "reason": answer.stderr} if is_blocked else _parsed(answer)[0]
-        return _text(hook, answer)
-
-    return call
-
-
-def _event(name: str, payload: Mapping[str, Any]) -> bytes:
-    event: JsonDict = {"hook_event_name": name, "cwd": os.getcwd(), **payload}
-    if "args" in event:
-        event["tool_input"] = event.pop("args")
-    if "result" in event:
-        event["tool_response"] = event.pop("result")
-    return json.dumps(event, default=str).encode()
-
-
-def _path() -> dict[str, str]:
-    """Where programs are looked up: not in the current folder."""
-    return {"PATH": os.pathsep.join(filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep)))}
+        return _text(self.hook, answer)
 
 
 def verdict(answer: Answer, args: JsonDict) -> Verdict:
@@ -243,10 +214,8 @@ def _text(hook: str, answer: Answer) -> str | None:
     printed, inner = _parsed(answer)
     if hook == "pre_llm_call":
         plain = "" if _is_object(answer) else answer.stdout.decode("utf-8", "replace").strip()
-        return (
-            str(inner.get("additionalContext") or printed.get("additionalContext") or printed.get("context") or plain)
-            or None
-        )
+        said = inner.get("additionalContext") or printed.get("additionalContext") or printed.get("context") or plain
+        return str(said) or None
     changed = inner.get("updatedOutput", printed.get("updatedOutput"))
     return None if changed is None else str(changed)
 

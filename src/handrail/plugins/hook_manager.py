@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from copy import deepcopy
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
@@ -38,7 +39,7 @@ class Implementation(NamedTuple):
 
     plugin: str
     function: Callable[..., Any]
-    wants: frozenset[str] | None
+    wants: frozenset[str] | None  # the names of its arguments; None when it takes whatever comes
     options: HookOptions
 
     def bind(self, payload: Mapping[str, Any]) -> Callable[[], Any]:
@@ -148,12 +149,8 @@ class HookManager:
             for each in self.implementations(hook):
                 self._observers[each.plugin].put(partial(self._result, hook, each, payload))
             return []
-        results = []
-        for implementation in self.implementations(hook):
-            result = self._result(hook, implementation, payload)
-            if result is not None:
-                results.append(result)
-        return results
+        results = [self._result(hook, each, payload) for each in self.implementations(hook)]
+        return [result for result in results if result is not None]
 
     def announce(self, surface: str, command: str, line: str, session: str | None, platform: str = "cli") -> None:
         """A user typed a slash command, which is about to run."""
@@ -197,22 +194,17 @@ class HookManager:
         for _, functions in self._registered.values():
             for hook, each in functions:
                 found.setdefault(hook, []).append(each)
-        order = {
-            hook: sorted(each, key=lambda one: one.options.trylast - one.options.tryfirst)
-            for hook, each in found.items()
-        }
-        self._implementations = {hook: tuple(each) for hook, each in order.items()}
+        for of_hook in found.values():
+            of_hook.sort(key=lambda one: one.options.trylast - one.options.tryfirst)
+        self._implementations = {hook: tuple(of_hook) for hook, of_hook in found.items()}
         self.active = bool(found)
         around = [each for hook in AROUND_CALLS for each in found.get(hook, ())]
         self.around_calls = bool(around)
         self.at_once = all(each.options.inline for each in around)
 
     def _free_name(self, wanted: str) -> str:
-        number, name = 1, wanted
-        while name in self._registered:
-            number += 1
-            name = f"{wanted}-{number}"
-        return name
+        names = (f"{wanted}-{number}" if number > 1 else wanted for number in count(1))
+        return next(name for name in names if name not in self._registered)
 
 
 def _checked(plugin: str, hook: str, function: Callable[..., Any], options: HookOptions) -> tuple[str, Implementation]:
@@ -222,20 +214,12 @@ def _checked(plugin: str, hook: str, function: Callable[..., Any], options: Hook
     if hook not in HOOK_NAMES:
         raise RegistrationError(f"plugin {plugin!r}: unknown hook {hook!r}; {did_you_mean(hook, HOOK_NAMES)}")
     offered = inspect.signature(getattr(HookSpecs, hook)).parameters
-    wants = _wanted(function)
-    if unknown := sorted((wants or frozenset()) - offered.keys()):
-        raise RegistrationError(
-            f"plugin {plugin!r}: hook {hook!r} has no argument {', '.join(unknown)}; it offers {list(offered)[1:]}"
-        )
-    return hook, Implementation(plugin, function, wants, options)
-
-
-def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:
-    """The names of the arguments that a function takes; None when it takes whatever comes."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return frozenset(parameter.name for parameter in parameters)
+    parameters = inspect.signature(function).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    if not takes_all and (unknown := ", ".join(sorted(parameters.keys() - offered.keys()))):
+        offers = f"it offers {list(offered)[1:]}"
+        raise RegistrationError(f"plugin {plugin!r}: hook {hook!r} has no argument {unknown}; {offers}")
+    return hook, Implementation(plugin, function, None if takes_all else frozenset(parameters), options)
 
 
 hooks = HookManager()
@@ -280,11 +264,5 @@ class OutputHooks:
 
 
 def _about(request: ApprovalRequest) -> dict[str, Any]:
-    return {
-        "tool_name": request.tool,
-        "args": dict(request.arguments),
-        "reason": request.reason,
-        "rule_key": request.rule_key,
-        "task_id": request.task_id,
-        "session_id": request.session_id,
-    }
+    about = {name: getattr(request, name) for name in ("reason", "rule_key", "task_id", "session_id")}
+    return {"tool_name": request.tool, "args": dict(request.arguments), **about}

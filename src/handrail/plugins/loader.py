@@ -23,15 +23,7 @@ from ..settings.sections import PluginConfig
 from .api import Contributions, PluginApi
 from .hook_manager import HookManager
 from .hook_specs import HookOptions, marked_hooks
-from .plugin_files import (
-    PluginFiles,
-    forget_plugin,
-    import_plugin,
-    module_of,
-    read_package,
-    read_plugin,
-    serve_from_memory,
-)
+from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_package, read_plugin, serve_from_memory
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +142,7 @@ class Plugins:
 
     def _load(self, plugin: Plugin, found: Found) -> None:
         earlier = self.get(plugin.name)
-        if earlier is not plugin and earlier is not None:
+        if earlier is not None and earlier is not plugin:
             plugin.state = State.SHADOWED
             plugin.reason = f"the {earlier.source.value} has one of the same name: {earlier.place}"
             return
@@ -187,7 +179,7 @@ class Plugins:
         try:
             run_bounded(work, timeout=self._load_seconds)
         except CallTimeout:
-            self._authorship.refuse(plugin.name)
+            self._authorship.refused.add(plugin.name)
             api.close()
             raise RegistrationError(
                 f"it did not load within {self._load_seconds:g} s (it waits for something at its import); "
@@ -208,7 +200,7 @@ class Plugins:
         return State.LOADED, ""
 
     def _imported(self, plugin: Plugin, files: PluginFiles) -> Any:
-        self._authorship.add(files.module_name, plugin.name)
+        self._authorship.owners[files.module_name] = plugin.name
         if plugin.source is not Source.PIP:
             return import_plugin(files)
         serve_from_memory(files)
@@ -231,11 +223,10 @@ class Plugins:
         """Remove what a plugin had added before it failed."""
         self._registry.restore(before)
         self._hooks.unregister_plugin(plugin.name)
-        for kind, names in api.provided.items():
-            if kind not in ("tools", "hooks", "middleware"):
-                for name in names:
-                    getattr(self.contributions, kind).pop(name, None)
-        forget_plugin(module_of(plugin.name))
+        for kind in api.provided.keys() - {"tools", "hooks", "middleware"}:
+            for name in api.provided[kind]:
+                getattr(self.contributions, kind).pop(name, None)
+        forget_plugin(plugin.name)
 
 
 def plugin_content(found: Found) -> PluginFiles:
@@ -271,10 +262,10 @@ def read_manifest(files: PluginFiles) -> Manifest:
     found = _parsed(files)
     if unknown := sorted(map(str, found.keys() - set(Manifest._fields))):  # one of them may be misspelt
         log.info("plugin %s: %s has keys without a meaning here: %s", files.name, MANIFEST, ", ".join(unknown))
-    if module_of(str(found.get("name", files.name))).lower() != module_of(files.name).lower():
-        raise RegistrationError(
-            f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
-        )
+    name, own_name = (str(each).replace("-", "_").lower() for each in (found.get("name", files.name), files.name))
+    if name != own_name:
+        other = f"{MANIFEST} calls it {found['name']!r}"
+        raise RegistrationError(f"plugin {files.name!r}: {other}; the folder's name must be the same")
     about = str(found.get("version", "")), str(found.get("description", "")) or _first_line(source)
     keys = ("requires_env", "provides", "provides_tools", "requires_plugins")
     variables, provides, tools, plugins = (_words(files.name, found, key) for key in keys)
@@ -305,10 +296,9 @@ def _words(name: str, found: dict[str, Any], key: str) -> tuple[str, ...]:
 
 def _first_line(source: bytes) -> str:
     try:
-        text = ast.get_docstring(ast.parse(source)) or ""
+        return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
     except (SyntaxError, ValueError, RecursionError):
         return ""  # importing it says what is wrong
-    return text.partition("\n")[0]
 
 
 NOBODY = "?"  # an owner with no rights
@@ -327,16 +317,9 @@ class Authorship:
     """
 
     def __init__(self) -> None:
-        self._owners: dict[str, str] = {}
+        self.owners: dict[str, str] = {}  # the plugins, by their modules
+        self.refused: set[str] = set()  # plugins from whose thread nothing more is taken
         self._thread = threading.local()
-        self._refused: set[str] = set()
-
-    def add(self, module_name: str, plugin: str) -> None:
-        self._owners[module_name] = plugin
-
-    def refuse(self, plugin: str) -> None:
-        """Take nothing more from the thread that still loads this plugin."""
-        self._refused.add(plugin)
 
     @contextlib.contextmanager
     def loading(self, plugin: str) -> Iterator[None]:
@@ -351,17 +334,16 @@ class Authorship:
     def owner_of_caller(self) -> str:
         """The plugin whose code called, "" for code outside plugins, `NOBODY` when the stack does not tell."""
         loading: str = getattr(self._thread, "plugin", "")
-        if loading in self._refused:
+        if loading in self.refused:
             raise RegistrationError(f"plugin {loading!r} took too long to load, and is switched off in this process")
-        if loading or not self._owners:
+        if loading or not self.owners:
             return loading
         known = False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             module = frame.f_globals.get("__name__")
             module = module if isinstance(module, str) else ""
-            owner = self._owner(module)
-            if owner:
+            if owner := self._owner(module):
                 return owner
             is_go_between = module in _GO_BETWEENS or module.partition(".")[0] in sys.stdlib_module_names
             known = known or bool(module and not is_go_between)
@@ -369,8 +351,6 @@ class Authorship:
         return "" if known else NOBODY
 
     def _owner(self, module: str) -> str:
-        while module:
-            if module in self._owners:
-                return self._owners[module]
+        while module and module not in self.owners:
             module = module.rpartition(".")[0]
-        return ""
+        return self.owners.get(module, "")

@@ -10,8 +10,6 @@ from ..types import JsonDict
 # The first two see a payload before it is used and may replace it; the others wrap its use.
 KINDS = ("tool_request", "llm_request", "tool_execution", "llm_execution")
 VERSIONS = {"telemetry_schema_version": "hermes.observer.v1", "middleware_schema_version": "hermes.middleware.v1"}
-
-
 # What middleware says of its changes, by call or request, for the hooks that are called later.
 Traces = dict[Any, list[JsonDict]]
 _MAX_TRACED = 200
@@ -57,35 +55,30 @@ class _NextCall:
         return self.results[0]
 
 
-class Chain:
+class Chain(NamedTuple):
     """The middleware of one kind around one payload, which is the argument `key`. `failed` is told of what goes wrong in it."""
 
-    def __init__(
-        self,
-        middleware: Sequence[Middleware],
-        key: str,
-        about: Mapping[str, Any],
-        failed: Callable[[Middleware, BaseException], None],
-        traces: Traces,
-    ) -> None:
-        self._middleware, self._key, self._about, self._failed = middleware, key, about, failed
-        self._traces = traces
+    middleware: Sequence[Middleware]
+    key: str
+    about: Mapping[str, Any]
+    failed: Callable[[Middleware, BaseException], None]
+    traces: Traces
 
     def rewritten(self, payload: dict[str, Any]) -> dict[str, Any]:
         """The payload as each in turn replaces it. One that fails changes nothing."""
         original = payload
-        self._traces.pop(traced(self._about), None)
-        for each in self._middleware:
+        self.traces.pop(traced(self.about), None)
+        for each in self.middleware:
             try:
                 answer = each.function(**self._payload(deepcopy(payload), deepcopy(original)))
             except BaseException as error:
                 if is_interrupt(error):
                     raise
-                self._failed(each, error)
+                self.failed(each, error)
                 continue
-            if isinstance(answer, dict) and isinstance(answer.get(self._key), dict):
-                payload = answer[self._key]
-                note_change(self._traces, self._about, answer)
+            if isinstance(answer, dict) and isinstance(answer.get(self.key), dict):
+                payload = answer[self.key]
+                note_change(self.traces, self.about, answer)
         return payload
 
     def wrapped(self, payload: Any, base: Callable[[Any], Any]) -> Any:
@@ -94,18 +87,18 @@ class Chain:
         return self._at(0, payload, payload, base)
 
     def _at(self, place: int, payload: Any, original: Any, base: Callable[[Any], Any]) -> Any:
-        if place == len(self._middleware):
+        if place == len(self.middleware):
             return base(payload)
         next_call = _NextCall(lambda changed: self._at(place + 1, changed, original, base))
         try:
-            return self._middleware[place].function(**self._payload(payload, original), next_call=next_call)
+            return self.middleware[place].function(**self._payload(payload, original), next_call=next_call)
         except BaseException as error:
             if is_interrupt(error) or error is next_call.error:
                 raise
-            self._failed(self._middleware[place], error)
+            self.failed(self.middleware[place], error)
         if next_call.error is not None:
             raise next_call.error
         return next_call.results[0] if next_call.results else self._at(place + 1, payload, original, base)
 
     def _payload(self, payload: Any, original: Any) -> dict[str, Any]:
-        return {**VERSIONS, **self._about, self._key: payload, f"original_{self._key}": original}
+        return {**VERSIONS, **self.about, self.key: payload, f"original_{self.key}": original}

@@ -108,24 +108,24 @@ def _read_folder(root: Path) -> dict[str, bytes]:
             content[path.relative_to(root).as_posix()] = data = path.read_bytes()
             size += len(data)
             if len(content) > _MAX_FILES or size > _MAX_BYTES:
-                raise RegistrationError(
-                    f"plugin {root.name!r} has more than {_MAX_FILES:,} files or {_MAX_BYTES // 1_000_000} MB; "
-                    "keep data elsewhere"
-                )
+                limits = f"{_MAX_FILES:,} files or {_MAX_BYTES // 1_000_000} MB"
+                raise RegistrationError(f"plugin {root.name!r} has more than {limits}; keep data elsewhere")
     return content
 
 
 def import_plugin(files: PluginFiles) -> ModuleType:
     """Import it from what was read. Its modules are `handrail_plugins.NAME...`."""
     finder = _finder()
-    forget_plugin(files.module_name)
+    forget_plugin(files.name)
     finder.plugins[files.module_name] = files
     return importlib.import_module(files.module_name)
 
 
-def forget_plugin(module_name: str) -> None:
-    for name in [each for each in sys.modules if each == module_name or each.startswith(f"{module_name}.")]:
-        del sys.modules[name]
+def forget_plugin(name: str) -> None:
+    """Not one that pip installed: others may have imported that."""
+    module = module_of(name)
+    for each in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
+        del sys.modules[each]
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -140,8 +140,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         _ = path, target
         if fullname == PREFIX:
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
-        inner = self._inner(fullname)
-        if inner is None:
+        if (inner := self._inner(fullname)) is None:
             return None
         files, name = inner
         is_package = name.endswith("__init__.py")
@@ -162,8 +161,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """The plugin that a module belongs to, and its file in it."""
         parts = fullname.split(".")
         for count in range(len(parts), 0, -1):
-            files = self.plugins.get(".".join(parts[:count]))
-            if files is not None:
+            if (files := self.plugins.get(".".join(parts[:count]))) is not None:
                 base = "/".join(parts[count:])
                 names = (f"{base}/__init__.py".lstrip("/"), f"{base}.py")
                 return next(((files, name) for name in names if name in files.content), None)
@@ -171,11 +169,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _finder() -> _Finder:
-    for each in sys.meta_path:
-        if isinstance(each, _Finder):
-            return each
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)  # before Python's own, which would read the files again
+    finder = next((each for each in sys.meta_path if isinstance(each, _Finder)), None)
+    if finder is None:
+        finder = _Finder()
+        sys.meta_path.insert(0, finder)  # before Python's own, which would read the files again
     return finder
 
 

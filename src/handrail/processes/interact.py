@@ -19,12 +19,10 @@ from ..errors import InvalidArguments
 from ..types import CancelToken
 from .tracked import State, Status, TrackedProcess
 
-_POLL_SECONDS = 0.02
-_SLICE_SECONDS = 0.25
+_POLL_SECONDS, _SLICE_SECONDS = 0.02, 0.25
 # An editor reads its terminal for a moment before it continues or ends, and a program that reads a pipe may do other work at the
 # same time: only if the reading lasts does a program wait for input.
-_STEADY_SECONDS = 0.2
-_STEADY_ON_A_PIPE_SECONDS = 2.0
+_STEADY_SECONDS, _STEADY_ON_A_PIPE_SECONDS = 0.2, 2.0
 _TYPED_KEPT = 10_000
 _KEYS_ON_A_PIPE = {"ENTER": "\n", "TAB": "\t", "SPACE": " "}
 _PLAIN = {"ENTER": "\r", "TAB": "\t", "ESC": "\x1b", "SPACE": " ", "BACKSPACE": "\x7f"}
@@ -47,10 +45,6 @@ class Typed(NamedTuple):
 
     data: bytes
     line: str
-
-    def line_after(self) -> str:
-        """The current line after this was typed: empty after an end of line."""
-        return self.line.replace("\r", "\n").rpartition("\n")[2][-_TYPED_KEPT:]
 
 
 def typed(tracked: TrackedProcess, text: str, keys: list[str], *, enter: bool) -> Typed:
@@ -76,7 +70,7 @@ def _on_a_pipe(key: str) -> str:
 
 def send(tracked: TrackedProcess, what: Typed) -> None:
     tracked.use(lambda process: process.write(what.data))
-    tracked.typed = what.line_after()
+    tracked.typed = what.line.replace("\r", "\n").rpartition("\n")[2][-_TYPED_KEPT:]  # empty after an end of line
 
 
 def settle(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> None:
@@ -118,44 +112,33 @@ def wait(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = N
         tracked.use(lambda process: process.wait(pause, cancel=cancel))  # noqa: B023  called immediately
 
 
-class _Modified(NamedTuple):
-    key: str
-    shift: bool = False
-    meta: bool = False
-    control: bool = False
-
-    @property
-    def number(self) -> int:
-        """As xterm counts them."""
-        return 1 + self.shift + 2 * self.meta + 4 * self.control
-
-
 def encode(names: list[str], *, application: bool = False) -> bytes:
     """What a terminal sends for these keys. `application`: the program has selected application cursor keys."""
     return b"".join(_encode(name, application=application).encode() for name in names)
 
 
 def _encode(name: str, *, application: bool) -> str:
-    modified = _parse(name)
-    key = modified.key
-    if key == "BTAB" or (key == "TAB" and modified.shift):
+    key, modifiers = _parse(name)
+    if key == "BTAB" or (key == "TAB" and "s" in modifiers):
         return "\x1b[Z"
+    number = 1 + ("s" in modifiers) + 2 * ("m" in modifiers) + 4 * ("c" in modifiers)  # as xterm counts them
     if key in _CURSOR or key in _FIRST_FUNCTIONS:
         letter = _CURSOR.get(key) or _FIRST_FUNCTIONS[key]
-        if modified.number > 1:
-            return f"\x1b[1;{modified.number}{letter}"
+        if number > 1:
+            return f"\x1b[1;{number}{letter}"
         return f"\x1bO{letter}" if application or key in _FIRST_FUNCTIONS else f"\x1b[{letter}"
     if key in _NUMBERED:
-        return f"\x1b[{_NUMBERED[key]};{modified.number}~" if modified.number > 1 else f"\x1b[{_NUMBERED[key]}~"
+        return f"\x1b[{_NUMBERED[key]};{number}~" if number > 1 else f"\x1b[{_NUMBERED[key]}~"
     text = _PLAIN.get(key, key)
-    if modified.shift:
+    if "s" in modifiers:
         text = text.upper()
-    if modified.control:
+    if "c" in modifiers:
         text = _with_control(text, name)
-    return f"\x1b{text}" if modified.meta else text
+    return f"\x1b{text}" if "m" in modifiers else text
 
 
-def _parse(name: str) -> _Modified:
+def _parse(name: str) -> tuple[str, set[str]]:
+    """The key, and the first letters of its modifiers: shift, meta, control."""
     rest, found = name, set()
     if len(rest) == 2 and rest[0] == "^":
         rest = f"C-{rest[1]}"
@@ -170,7 +153,7 @@ def _parse(name: str) -> _Modified:
                 f"there is no key {name!r}; {did_you_mean(upper, NAMES)}; a key may have C- (Control), M- (Alt) or "
                 "S- (Shift) before it, such as C-c; text goes into data"
             )
-    return _Modified(rest, "s" in found, "m" in found, "c" in found)
+    return rest, found
 
 
 def _with_control(text: str, name: str) -> str:

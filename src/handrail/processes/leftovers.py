@@ -1,23 +1,17 @@
 """Remove what is left of background processes that are no longer needed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ..environments.backend_table import DEFAULT_TASK, EnvironmentSettings
 from ..environments.local_environment import LocalEnvironment
 from ..environments.shell_host import jobs, proc
+from ..environments.shell_host.wire import Packet
 from ..errors import ToolError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..environments.shell_host.wire import Packet
-    from .table import ProcessTable
+from .table import ProcessTable
 
 _SURELY_STARTED_SECONDS = 60.0
 
@@ -45,19 +39,13 @@ def prune_unknown(table: ProcessTable, folder: Path, *, dry_run: bool) -> list[s
             if not dry_run:
                 jobs.forget(path)
             continue
-        lines.append(
-            f"background process {status['pid']} ({status['command'][:60]}) is in no table; it is added to this one"
-        )
-        if not dry_run:
-            _register(table, folder, status)
+        named = f"background process {status['pid']} ({status['command'][:60]})"
+        lines.append(f"{named} is in no table; it is added to this one")
+        settings = EnvironmentSettings(DEFAULT_TASK, LocalEnvironment.name)
+        for process in () if dry_run else LocalEnvironment("/", processes_dir=str(folder)).processes():
+            if process.id == status["id"]:
+                table.add(process, task_id=DEFAULT_TASK, session_id=None, settings=settings)
     return lines
-
-
-def _register(table: ProcessTable, folder: Path, status: Packet) -> None:
-    for process in LocalEnvironment("/", processes_dir=str(folder)).processes():
-        if process.id == status["id"]:
-            settings = EnvironmentSettings(DEFAULT_TASK, LocalEnvironment.name)
-            table.add(process, task_id=DEFAULT_TASK, session_id=None, settings=settings)
 
 
 def _unknown(folder: Path, registered: set[str]) -> Iterator[tuple[str, Packet | None]]:

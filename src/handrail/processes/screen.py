@@ -79,15 +79,8 @@ class Screen:
 
 
 class _Stream(pyte.Stream):
-    csi = {  # noqa: RUF012  as its parent has it
-        **pyte.Stream.csi,
-        "S": "scroll_up",
-        "T": "scroll_down",
-        "Z": "back_tab",
-        "b": "repeat",
-        "s": "keep_cursor",
-        "u": "fetch_cursor",
-    }
+    csi = pyte.Stream.csi | {"S": "scroll_up", "T": "scroll_down", "Z": "back_tab"}
+    csi |= {"b": "repeat", "s": "keep_cursor", "u": "fetch_cursor"}
 
 
 class _Screen(pyte.Screen):

@@ -20,7 +20,7 @@ from ..errors import ToolError, ToolFailed
 from ..settings.sections import ProcessesConfig
 from ..store.processes import ProcessRecord, ProcessRecords
 from .tracked import State, Status, TrackedProcess, last_lines
-from .watched_output import Notice, NoticeKind, OutputWatch, PollResult, Watcher
+from .watched_output import LineMatcher, Notice, NoticeKind, OutputWatch, PollResult, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +28,7 @@ DEFAULT_SIZE = (24, 80)  # rows and columns
 _COMMAND_KEPT = 4000
 _NOTICE_BYTES = 2000
 _NOTICE_LINES = 20
-_MAX_NOTICES = 200
-_MAX_NAMED = 10
+_MAX_NOTICES, _MAX_NAMED = 200, 10
 
 
 class TooManyProcesses(ToolError):
@@ -37,10 +36,8 @@ class TooManyProcesses(ToolError):
 
 
 class Wanted(NamedTuple):
-    """How to start a process besides its command, and which notices are wanted.
-
-    `size` is that of its terminal, in rows and columns; None: it gets no terminal.
-    """
+    """How to start a process besides its command, and which notices are wanted. `size` is that of its terminal, in rows and
+    columns; None: it gets no terminal."""
 
     cwd: str | None = None
     env: Mapping[str, str] | None = None
@@ -66,14 +63,11 @@ class ProcessTable:
         self._lock = threading.RLock()
         self._watcher = Watcher(self._poll)
 
-    # Starting
-
     def start(self, command: str, *, task_id: str | None, session_id: str | None, wanted: Wanted) -> TrackedProcess:
-        """Start one in the task's environment. Raises TooManyProcesses before anything happens.
-
-        It survives this runtime wherever it can: a server that ends with the program that started it is a surprise.
-        """
-        OutputWatch.check(wanted.watch_patterns)
+        """Start one in the task's environment. Raises TooManyProcesses before anything happens. It survives this runtime
+        wherever it can: a server that ends with the program that started it is a surprise."""
+        if wanted.watch_patterns:
+            LineMatcher(wanted.watch_patterns)  # raises InvalidArguments for what cannot be watched for
         self._check_room(task_id or DEFAULT_TASK)
         with self._environments.use(task_id) as environment:
             survives = environment.persistent
@@ -129,7 +123,10 @@ class ProcessTable:
             self._watches[record.id] = watch
         if wanted.notify_on_complete or watch is not None:
             self._watcher.watch(tracked)
-        self._sweep(record.settings)
+        for expired in self.expired():
+            if expired.record.settings == record.settings:  # its environment is the one that is open anyway
+                with contextlib.suppress(ToolError, OSError):
+                    self.forget(expired.id)
         return record.id
 
     def _check_room(self, task_id: str) -> None:
@@ -148,8 +145,6 @@ class ProcessTable:
                     f"{len(alive)} background processes run {where}, and no more are allowed; "
                     f"kill one that you do not need. The oldest: {names}"
                 )
-
-    # Finding
 
     def get(self, id: str) -> TrackedProcess:  # noqa: A002  the process's id
         """Raises NoSuchProcess."""
@@ -171,12 +166,7 @@ class ProcessTable:
             known = self._known.get(record.id)
             if known is None:
                 known = self._known[record.id] = TrackedProcess(
-                    record,
-                    find=self._find,
-                    save=self._save,
-                    mask=lambda text: self._environments.masker(text),
-                    change=self._change,
-                    process=process,
+                    record, self._find, self._save, lambda text: self._environments.masker(text), self._change, process
                 )
             elif known.record.ended_at is None:
                 known.record = record  # another runtime may have updated it
@@ -202,9 +192,8 @@ class ProcessTable:
             secrets = tuple(record.settings["allowed_secrets"])
             settings = EnvironmentSettings(**{**record.settings, "allowed_secrets": secrets})
         except (TypeError, KeyError):
-            raise ToolFailed(
-                f"{record.id} was started by another version of Handrail; manage it with that version"
-            ) from None
+            why = f"{record.id} was started by another version of Handrail; manage it with that version"
+            raise ToolFailed(why) from None
         of_task = self._environments.peek(record.task_id)
         if of_task is not None and self._environments.settings(record.task_id).as_json() == record.settings:
             return of_task
@@ -213,8 +202,6 @@ class ProcessTable:
             if key not in self._opened:
                 self._opened[key] = self._environments.open(settings)
             return self._opened[key]
-
-    # Ending
 
     def forget(self, id: str) -> None:  # noqa: A002  the process's id
         """Remove it from the table, with its log. Kills it first if it runs."""
@@ -233,24 +220,11 @@ class ProcessTable:
 
     def expired(self) -> builtins.list[TrackedProcess]:
         """Those that ended too long ago, or before too many others, to be kept."""
-        ended = sorted(
-            (record for record in self._records.all() if record.ended_at is not None),
-            key=lambda record: record.ended_at or 0.0,
-            reverse=True,
-        )
-        latest = time.time() - self.limits.keep_finished_hours * 3600
-        return [
-            self._track(record)
-            for number, record in enumerate(ended)
-            if number >= self.limits.max_finished or (record.ended_at or 0.0) < latest
-        ]
-
-    def _sweep(self, settings: Mapping[str, Any]) -> None:
-        """Forget the expired ones whose environment is the one that is open anyway."""
-        for tracked in self.expired():
-            if tracked.record.settings == settings:
-                with contextlib.suppress(ToolError, OSError):
-                    self.forget(tracked.id)
+        records = [record for record in self._records.all() if record.ended_at is not None]
+        records.sort(key=lambda record: record.ended_at or 0.0, reverse=True)
+        latest, most = time.time() - self.limits.keep_finished_hours * 3600, self.limits.max_finished
+        young = [record for record in records[:most] if (record.ended_at or 0.0) >= latest]
+        return [self._track(record) for record in records[len(young) :]]
 
     def close(self) -> None:
         """Stop watching. What was started to survive does; the rest ends with its environment."""
@@ -261,14 +235,10 @@ class ProcessTable:
             with contextlib.suppress(ToolError, OSError):  # it was only read from
                 environment.close()
 
-    # Notices
-
     def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
-        """The notices since the last call, each returned once: of this runtime's processes, or of one task's.
-
-        With a task, also those of processes whose runtime has exited, which this one takes over from now on. Finding those
-        reads files; `take_over=False` does not.
-        """
+        """The notices since the last call, each returned once: of this runtime's processes, or of one task's. With a task, also
+        those of processes whose runtime has exited, which this one takes over from now on. Finding those reads files;
+        `take_over=False` does not."""
         if task_id is not None and take_over:
             self._take_over(task_id)
         with self._lock:
@@ -333,7 +303,11 @@ class ProcessTable:
         if status.state is State.RUNNING:
             return PollResult.NEWS if notice is not None else PollResult.QUIET
         if self._records.owes_notice(tracked.id):
-            self._notify(_end_notice(tracked, status))
+            text = ""
+            with contextlib.suppress(ToolError, OSError):
+                text = last_lines(tracked, _NOTICE_BYTES)["output"]
+            shown, code = text.splitlines()[-_NOTICE_LINES:], status.exit_code
+            self._notify(Notice.of(tracked.record, NoticeKind.ENDED, shown, exit_code=code, what=str(status)))
         return PollResult.OVER
 
     def _notify(self, notice: Notice) -> None:
@@ -344,11 +318,3 @@ class ProcessTable:
                 listener(notice)
             except Exception as error:  # noqa: BLE001  a listener's bug is not the process's
                 log.warning("a listener for processes failed: %s: %s", type(error).__name__, error)
-
-
-def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
-    text = ""
-    with contextlib.suppress(ToolError, OSError):
-        text = last_lines(tracked, _NOTICE_BYTES)["output"]
-    shown = text.splitlines()[-_NOTICE_LINES:]
-    return Notice.of(tracked.record, NoticeKind.ENDED, shown, exit_code=status.exit_code, what=str(status))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ..base.own_process import has_exited, pid_of, runtime_id
 from ..base.safe_text import clean
-from ..environments.base import ProcessState, ProcessStatus, PtyProcess
+from ..environments.base import ProcessState, PtyProcess
 from ..environments.errors import EnvironmentClosed, NoSuchProcess
 from ..errors import InvalidArguments, ToolError
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ..types import JsonDict
     from .screen import Screen
 
-    Find = Callable[[ProcessRecord], BackgroundProcess | None]
-    Save = Callable[[ProcessRecord], None]
-    Change = Callable[[ProcessRecord, str], str]
-
 T = TypeVar("T")
 
 _PIECE_BYTES = 1 << 20
@@ -33,8 +29,7 @@ _RENDERED_BYTES = 64 << 10  # more than any screen needs; rendering is slow
 _SEARCHED_BYTES = 1 << 20
 _CONTROL = re.compile(rb"[\x1b\n]")
 _MAX_BYTES = 64 << 20  # more than any log keeps
-_PAGE_CHARS = 40_000
-_LINE_CHARS = 2_000
+_PAGE_CHARS, _LINE_CHARS = 40_000, 2_000
 _MATCH_SECONDS = 2.0
 
 
@@ -65,19 +60,16 @@ class Status(NamedTuple):
 
 
 class TrackedProcess:
-    """`find` returns the process in its environment (None: not known there); `save` stores a changed record.
-
-    `mask` hides secrets, and `change` lets plugins edit: both apply to output that is shown.
-    """
+    """`find` returns the process in its environment (None: not known there); `save` stores a changed record. `mask` hides
+    secrets, and `change` lets plugins edit: both apply to output that is shown."""
 
     def __init__(
         self,
         record: ProcessRecord,
-        *,
-        find: Find,
-        save: Save,
+        find: Callable[[ProcessRecord], BackgroundProcess | None],
+        save: Callable[[ProcessRecord], None],
         mask: Callable[[str], str],
-        change: Change,
+        change: Callable[[ProcessRecord, str], str],
         process: BackgroundProcess | None = None,
     ) -> None:
         self.record, self.mask = record, mask
@@ -90,8 +82,6 @@ class TrackedProcess:
     @property
     def id(self) -> str:
         return self.record.id
-
-    # Life
 
     def status(self) -> Status:
         """Never raises. The first caller that sees the end records it."""
@@ -108,9 +98,6 @@ class TrackedProcess:
             return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
         except (ToolError, OSError) as error:
             return Status(State.UNREACHABLE, reason=str(error))
-        return self._judged(found)
-
-    def _judged(self, found: ProcessStatus) -> Status:
         if found.state is ProcessState.RUNNING:
             return Status(State.RUNNING)
         if found.state is ProcessState.LOST:
@@ -125,7 +112,6 @@ class TrackedProcess:
         return status
 
     def change(self, **fields: Any) -> None:
-        """Update fields of its record."""
         self.record = self.record._replace(**fields)
         self._save(self.record)
 
@@ -156,8 +142,6 @@ class TrackedProcess:
         """The program in the foreground of its terminal, and whether it hides what is typed; empty and False for a pipe."""
         return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
 
-    # Output
-
     def presented(self, text: str) -> str:
         """A part of its output as shown to a model: without secrets, and edited by plugins."""
         return self._change(self.record, self.mask(text))
@@ -180,10 +164,7 @@ class TrackedProcess:
     def tail(self, max_bytes: int) -> LogPiece:
         return self.read(max(0, self.end_of_log() - max_bytes), max_bytes)
 
-    # Terminal
-
     def screen(self) -> Screen:
-        """What is on its terminal now."""
         from .screen import Screen  # pyte is slow to import
 
         with self._rendering:
@@ -272,6 +253,5 @@ def _matching(lines: list[tuple[int, str]], expression: Any) -> list[tuple[int, 
     try:
         return [one for one in lines if expression.search(one[1], timeout=_MATCH_SECONDS)]
     except TimeoutError:
-        raise InvalidArguments(
-            f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply", argument="pattern"
-        ) from None
+        why = f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
+        raise InvalidArguments(why, argument="pattern") from None

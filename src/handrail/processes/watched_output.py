@@ -7,14 +7,12 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from ..base.rate_limit import RateLimit
 from ..errors import InvalidArguments
-
-if TYPE_CHECKING:
-    from ..store.processes import ProcessRecord
-    from .tracked import TrackedProcess
+from ..store.processes import ProcessRecord
+from .tracked import TrackedProcess
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +20,7 @@ MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
 _POLL_BYTES = 1 << 20
 _LINES_SHOWN = 10
 _LINE_CHARS = 500
-_MAX_LINE = 16 << 10
-_MAX_PATTERN = 1000
-_MAX_PATTERNS = 20
+_MAX_LINE, _MAX_PATTERN, _MAX_PATTERNS = 16 << 10, 1000, 20
 _MATCH_SECONDS = 0.05
 _CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 _COMMAND_SHOWN = 120
@@ -36,18 +32,10 @@ class OutputWatch:
     """`watched_to` is the offset in the log to start at."""
 
     def __init__(self, patterns: Sequence[str], watched_to: int = 0) -> None:
-        self._patterns = patterns
-        self._matcher = LineMatcher(patterns)
+        self._patterns, self._matcher = patterns, LineMatcher(patterns)
         self._offset = watched_to
         self._rate = RateLimit(MAX_NOTICES, WINDOW_SECONDS)
-        self.is_paused = False
-        self.can_resume = True
-
-    @staticmethod
-    def check(patterns: Sequence[str]) -> None:
-        """Raises InvalidArguments for what cannot be watched for."""
-        if patterns:
-            LineMatcher(patterns)
+        self.is_paused, self.can_resume = False, True
 
     def poll(self, tracked: TrackedProcess) -> Notice | None:
         """A notice about what was printed since the last poll, if something matches."""
@@ -64,9 +52,9 @@ class OutputWatch:
             return None
         if not self._rate.allows():
             what = (
-                f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused"
+                f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused; "
             )
-            return self._pause(tracked, f"{what}; it goes on when you have looked at it with poll or log", lines)
+            return self._pause(tracked, what + "it goes on when you have looked at it with poll or log", lines)
         count = f"{len(lines)} lines" if len(lines) > 1 else "a line"
         return self._notice(tracked, NoticeKind.MATCHED, f"printed {count} that you watch for", lines)
 
@@ -99,9 +87,8 @@ class LineMatcher:
         import regex
 
         if len(patterns) > _MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN for pattern in patterns):
-            raise InvalidArguments(
-                f"watch_patterns: at most {_MAX_PATTERNS} patterns of {_MAX_PATTERN} characters; join them with |"
-            )
+            why = f"at most {_MAX_PATTERNS} patterns of {_MAX_PATTERN} characters; join them with |"
+            raise InvalidArguments(f"watch_patterns: {why}")
         if any(not pattern.strip() for pattern in patterns):
             raise InvalidArguments("watch_patterns: an empty pattern matches every line; give one to look for")
         self._texts = tuple(patterns)
@@ -110,11 +97,9 @@ class LineMatcher:
             try:
                 self._expressions.append(regex.compile(pattern))
             except regex.error as error:
-                raise InvalidArguments(
-                    f"watch_patterns: {pattern!r} is not a regular expression: {error}; put \\ before ( [ * + ? . to mean them"
-                ) from None
-        self._rest = b""
-        self._rest_matched = False
+                why = f"{pattern!r} is not a regular expression: {error}; put \\ before ( [ * + ? . to mean them"
+                raise InvalidArguments(f"watch_patterns: {why}") from None
+        self._rest, self._rest_matched = b"", False
 
     def feed(self, data: bytes) -> list[str]:
         """The lines that match, each once. An unfinished line counts too: a prompt has no newline."""
@@ -132,9 +117,8 @@ class LineMatcher:
         if not line:
             return False
         try:
-            return any(text in line for text in self._texts) or any(
-                expression.search(line, timeout=_MATCH_SECONDS) for expression in self._expressions
-            )
+            found = (expression.search(line, timeout=_MATCH_SECONDS) for expression in self._expressions)
+            return any(text in line for text in self._texts) or any(found)
         except TimeoutError:
             raise TooSlow from None
 

@@ -38,8 +38,6 @@ _ALONE = "[This is the scheduled job {name!r}. Nobody can answer questions now; 
 
 
 class Ended(NamedTuple):
-    """How a run ended."""
-
     state: RunState
     output: str = ""
     error: str = ""
@@ -144,12 +142,17 @@ class Scheduler:
     def run_once(self, stop: CancelToken | None = None) -> int:
         """Run everything that is due now, and wait for it. Returns the number of runs."""
         self._find_lost()
-        count = 0
+        token, count = stop or CancelToken(), 0
         while True:
             count += self._start_due()
             if not self._running:
                 return count
-            self._wait_for_one(stop)
+            forget = token.on_cancel(lambda: self._cancel_all(token.reason))
+            try:
+                wait([each.future for each in self._running.values()], return_when="FIRST_COMPLETED")
+            finally:
+                forget()
+            self._collect()
 
     def run_until(self, stop: CancelToken) -> None:
         """Run until `stop` is cancelled. Running jobs are cancelled then."""
@@ -166,20 +169,17 @@ class Scheduler:
                 self._collect()
         finally:
             forget()
-            self._shut_down(stop.reason or "the scheduler stops")
+            reason = stop.reason or "the scheduler stops"
+            self._cancel_all(reason)
+            wait([each.future for each in self._running.values()], timeout=_MAX_SHUTDOWN_SECONDS)
+            self._collect()
+            for running in self._running.values():
+                self._keep(running, Ended(RunState.CANCELLED, error=f"{reason}, and it did not end"))
+            self._running.clear()
 
     def _start_due(self) -> int:
-        started = 0
-        now = self._clock()
-        self._heal(now)
-        for job in self._jobs.due(now):
-            if len(self._running) >= self._settings.max_parallel:
-                break
-            started += self._start(job)
-        return started
-
-    def _heal(self, now: float) -> None:
-        """A clock that was ahead for a while has left times that no interval can give from now on: they are set anew."""
+        started, now = 0, self._clock()
+        # A clock that was ahead for a while has left times that no interval can give from now on: they are set anew.
         for job in self._jobs.later(now + MIN_SECONDS):
             with contextlib.suppress(InvalidArguments):  # reported when it is due
                 schedule = read_schedule(job.schedule, job.timezone, now=now)
@@ -188,6 +188,11 @@ class Scheduler:
                     self._jobs.update(job._replace(next_run=after))
                     why = "was due too late, as if the clock had been wrong"
                     self._notify(f"{job.name} {why}; its next run is set anew")
+        for job in self._jobs.due(now):
+            if len(self._running) >= self._settings.max_parallel:
+                break
+            started += self._start(job)
+        return started
 
     def _start(self, job: Job) -> bool:
         """Whether it was started."""
@@ -206,30 +211,15 @@ class Scheduler:
                 self._notify(f"{job.name} was missed, and is skipped")
             return False
         self._notify(f"{job.name} starts" + (", late" if missed else ""))
-        cancel = CancelToken()
-        timer = self._timer(job, cancel)
+        cancel, seconds = CancelToken(), job.work.timeout or self._settings.timeout
+        timer = threading.Timer(seconds, cancel.cancel, (f"timed out after {seconds:g} s",), {"timed_out": True})
+        timer.daemon = True
+        timer.start()
         future = pool.submit(self._run, job, cancel)
         future.add_done_callback(lambda _: timer.cancel())
         future.add_done_callback(lambda _: self._woken.set())
         self._running[job.id] = _Running(run, cancel, future)
         return True
-
-    def _timer(self, job: Job, cancel: CancelToken) -> threading.Timer:
-        seconds = job.work.timeout or self._settings.timeout
-        reason = f"timed out after {seconds:g} s"
-        timer = threading.Timer(seconds, lambda: cancel.cancel(reason, timed_out=True))
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def _wait_for_one(self, stop: CancelToken | None) -> None:
-        forget = stop.on_cancel(lambda: self._cancel_all(stop.reason)) if stop is not None else None
-        try:
-            wait([each.future for each in self._running.values()], return_when="FIRST_COMPLETED")
-        finally:
-            if forget is not None:
-                forget()
-        self._collect()
 
     def _collect(self) -> None:
         for job_id, running in list(self._running.items()):
@@ -248,14 +238,6 @@ class Scheduler:
     def _cancel_all(self, reason: str) -> None:
         for running in self._running.values():
             running.cancel.cancel(reason)
-
-    def _shut_down(self, reason: str) -> None:
-        self._cancel_all(reason)
-        wait([each.future for each in self._running.values()], timeout=_MAX_SHUTDOWN_SECONDS)
-        self._collect()
-        for running in self._running.values():
-            self._keep(running, Ended(RunState.CANCELLED, error=f"{reason}, and it did not end"))
-        self._running.clear()
 
     def _find_lost(self) -> None:
         for run in self._jobs.mark_lost():
@@ -278,5 +260,4 @@ def _bounded(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     head = max_chars * 2 // 3
-    tail = max_chars - head
-    return f"{text[:head]}\n[... {len(text) - max_chars:,} characters were left out]\n{text[-tail:]}"
+    return f"{text[:head]}\n[... {len(text) - max_chars:,} characters were left out]\n{text[head - max_chars :]}"

@@ -51,11 +51,9 @@ class Guard:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             raise HttpError(421, "wrong_host", f"this server does not answer to {', '.join(hosts)[:100]!r}")
-        for origin in request.headers.getlist("origin"):
-            if urlsplit(origin).netloc.lower() not in self.hosts:
-                raise HttpError(403, "wrong_origin", "a page of another site must not do this")
+        origins = {urlsplit(origin).netloc.lower() for origin in request.headers.getlist("origin")}
         site = request.headers.get("sec-fetch-site", "same-origin")
-        if site not in ("same-origin", "none") and request.method not in _SAFE:
+        if origins - self.hosts or (site not in ("same-origin", "none") and request.method not in _SAFE):
             raise HttpError(403, "wrong_origin", "a page of another site must not do this")
 
     def admit(self, request: Request, role: Role | None) -> Who:
@@ -157,9 +155,6 @@ def allowed_hosts(host: str, port: int, more: tuple[str, ...] = ()) -> frozenset
     """The Host headers of this server: with the port and, if it is the default port, without."""
     names = {*(LOOPBACK if host in LOOPBACK else (host, *LOOPBACK)), *more}
     bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
-    with_port = {name if _has_port(name) else f"{name}:{port}" for name in bracketed}
+    bare = {name for name in bracketed if name.endswith("]") or not name.rpartition(":")[2].isdigit()}
+    with_port = bracketed - bare | {f"{name}:{port}" for name in bare}
     return frozenset(name.lower() for name in (with_port | bracketed if port in (80, 443) else with_port | set(more)))
-
-
-def _has_port(name: str) -> bool:
-    return name.rpartition(":")[2].isdigit() and not name.endswith("]")

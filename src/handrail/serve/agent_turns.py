@@ -15,7 +15,6 @@ from ..types import JsonDict
 from .event_bus import Bus
 
 log = logging.getLogger(__name__)
-
 MAX_AGENTS = 200
 
 
@@ -41,12 +40,13 @@ class Turns:
         platform: str = "api",
     ) -> Agent:
         """The agent of a session, or of a new one. Raises SessionNotFound, and ModelError if there is no model."""
-        known = self._agents.get(session or "")
-        if known is not None:
+        if (known := self._agents.get(session or "")) is not None:
             return known
         options: Any = {"model": model, "toolsets": toolsets, "platform": platform}
         agent = await asyncio.to_thread(open_agent, self._app, resume=session, store=self._sessions, **options)
-        await self._make_room()
+        idle = [each for each in self._agents if each not in self._running]
+        for each in idle[: max(0, len(self._agents) - MAX_AGENTS + 1)]:
+            await asyncio.to_thread(self._agents.pop(each).close)
         return self._agents.setdefault(agent.session_id, agent)
 
     async def run(self, agent: Agent, text: str | list[JsonDict], *, detached: bool = False) -> AsyncIterator[Event]:
@@ -54,8 +54,19 @@ class Turns:
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        turn = _turn(agent, text, self._publisher(agent, events))
-        work = self._running[agent.session_id] = asyncio.ensure_future(turn)
+        loop, written = asyncio.get_running_loop(), self.written.setdefault(agent.session_id, [])
+
+        def publish(event: Event) -> None:
+            if isinstance(event, TextDelta):
+                written.append(event.text)
+            elif isinstance(event, MessageEnded):
+                written.clear()
+            if not isinstance(event, TextDelta | TurnEnded):
+                self._bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **payload_of(event))
+            if not isinstance(event, TurnEnded):
+                loop.call_soon_threadsafe(events.put_nowait, event)
+
+        work = self._running[agent.session_id] = asyncio.ensure_future(_turn(agent, text, publish))
         work.add_done_callback(lambda work: self._ended(agent.session_id, work))
         work.add_done_callback(lambda _: events.put_nowait(None))  # after all that it published
         try:
@@ -73,23 +84,8 @@ class Turns:
             return
         if error := work.exception():
             log.warning("a turn of %s failed: %s", session, error)
-            return
-        self._bus.publish("turn.ended", session=session, **payload_of(work.result()))
-
-    def _publisher(self, agent: Agent, events: asyncio.Queue[Event | None]) -> Any:
-        loop, bus, written = asyncio.get_running_loop(), self._bus, self.written.setdefault(agent.session_id, [])
-
-        def publish(event: Event) -> None:
-            if isinstance(event, TextDelta):
-                written.append(event.text)
-            elif isinstance(event, MessageEnded):
-                written.clear()
-            if not isinstance(event, TextDelta | TurnEnded):
-                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **payload_of(event))
-            if not isinstance(event, TurnEnded):
-                loop.call_soon_threadsafe(events.put_nowait, event)
-
-        return publish
+        else:
+            self._bus.publish("turn.ended", session=session, **payload_of(work.result()))
 
     def stop(self, session: str) -> bool:
         """Interrupt the turn of a session. False if there is none."""
@@ -106,11 +102,6 @@ class Turns:
 
     def is_running(self, session: str) -> bool:
         return session in self._running
-
-    async def _make_room(self) -> None:
-        idle = [each for each in self._agents if each not in self._running]
-        for session in idle[: max(0, len(self._agents) - MAX_AGENTS + 1)]:
-            await asyncio.to_thread(self._agents.pop(session).close)
 
     async def close(self) -> None:
         for agent in self._agents.values():

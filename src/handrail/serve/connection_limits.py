@@ -35,9 +35,8 @@ def max_connections() -> int:
 
 def protocol(limit: int, *, header_seconds: float = HEADER_SECONDS) -> type[LimitedConnection]:
     """The connection class of one server. Over `limit`, a new connection replaces the one that has been idle longest."""
-    return type(
-        "LimitedConnection", (LimitedConnection,), {"limit": limit, "header_seconds": header_seconds, "idle": {}}
-    )
+    values = {"limit": limit, "header_seconds": header_seconds, "idle": {}}
+    return type("LimitedConnection", (LimitedConnection,), values)
 
 
 class BacklogServer(uvicorn.Server):
@@ -66,8 +65,14 @@ class LimitedConnection(H11Protocol):
         elif self.idle:
             next(iter(self.idle)).hang_up()
             self._watch()
-        else:
-            self._refuse()
+        else:  # send the reason and leave time to read it: it would be lost if we closed with unread data
+            self._is_refused = True
+            self.transport.write(_FULL)
+            if len(self.connections) > self.limit + self.limit // 4:
+                self.hang_up()
+                return
+            self.transport.write_eof()
+            self._waiting = self.loop.call_later(_REFUSAL_SECONDS, self.hang_up)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
@@ -109,13 +114,3 @@ class LimitedConnection(H11Protocol):
             b"%scontent-length: %d\r\n\r\n%s" % (_HEADERS, len(text), text)
         )
         self.transport.close()
-
-    def _refuse(self) -> None:
-        """Send the reason and leave time to read it: it would be lost if we closed with unread data."""
-        self._is_refused = True
-        self.transport.write(_FULL)
-        if len(self.connections) > self.limit + self.limit // 4:
-            self.hang_up()
-            return
-        self.transport.write_eof()
-        self._waiting = self.loop.call_later(_REFUSAL_SECONDS, self.hang_up)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jsonschema_rs
@@ -21,20 +22,7 @@ if TYPE_CHECKING:
     from .shared_state import Served
 
 # Every answer carries them, refusals included: they forbid a browser what our page does not need.
-SECURITY_HEADERS: dict[str, str] = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-        "font-src 'self'; connect-src 'self'; "
-        "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-
+SECURITY_HEADERS: dict[str, str] = json.loads(Path(__file__).with_name("security_headers.json").read_text("utf-8"))
 ANYTHING: JsonDict = {"type": "object"}
 
 
@@ -110,16 +98,14 @@ class Endpoint:
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise HttpError(400, "invalid_json", "the body is not JSON") from None
-        problem = next(iter(self._body_check.iter_errors(value)), None)
-        if problem is not None:
+        if (problem := next(iter(self._body_check.iter_errors(value)), None)) is not None:
             where = "/".join(map(str, problem.instance_path))
             raise HttpError(422, "invalid_body", f"{where or 'the body'}: {problem.message}")
         return value
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Raises HttpError."""
-        unknown = sorted(set(given) - set(self.query))
-        if unknown:
+        if unknown := sorted(set(given) - set(self.query)):
             known = ", ".join(self.query) or "none"
             raise HttpError(422, "invalid_query", f"unknown: {', '.join(unknown)}; known: {known}")
         read = {name: schema["default"] for name, schema in self.query.items() if "default" in schema}

@@ -70,8 +70,7 @@ async def _alive(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             upcoming.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
                 await upcoming
-        close = getattr(frames, "aclose", None)
-        if close is not None:
+        if (close := getattr(frames, "aclose", None)) is not None:
             await close()
 
 
@@ -145,8 +144,7 @@ class Bus:
         """Batches of events as they are published. None starts now."""
         cursor = self.last_id if last_id is None else last_id
         while True:
-            found = self.after(cursor)
-            if found:
+            if found := self.after(cursor):
                 cursor = found[-1].id
                 yield found
                 await asyncio.sleep(_BATCH_SECONDS)

@@ -139,7 +139,13 @@ class SharedCalls:
 
     def poll(self) -> None:
         for call in self._reported():
-            self._note(call)
+            call["call"] = key = f"{call['pid']}.{call['call']}"
+            if "status" in call:
+                self._running.pop(key, None)
+                self._live.add({**call, "waited": self._waited(call)} if "started" in call else call)
+            else:
+                self._running[key] = call
+                self._bus.publish("call.started", **call)
         version = int(self._sessions.rows("PRAGMA data_version")[0][0])
         if version != self._version:
             self._version = version
@@ -151,15 +157,6 @@ class SharedCalls:
             if start_time(call["pid"]) is None:
                 del self._running[key]
                 self._live.add({**call, "status": "error", "error_type": "process exited"})
-
-    def _note(self, call: JsonDict) -> None:
-        call["call"] = key = f"{call['pid']}.{call['call']}"
-        if "status" not in call:
-            self._running[key] = call
-            self._bus.publish("call.started", **call)
-            return
-        self._running.pop(key, None)
-        self._live.add({**call, "waited": self._waited(call)} if "started" in call else call)
 
     def _note_calls(self) -> None:
         if self._last_call < 0:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
-_GRACE_SECONDS = 5
+_GRACE_SECONDS, _END_SECONDS = 5, 10
+_PR_SET_PDEATHSIG = 1
 # Where systemd puts the files that `LoadCredential=` names.
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _MIN_TOKEN_CHARS = 16
@@ -61,9 +62,8 @@ def listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
     try:
         made = socket.create_server((address.host, address.port), family=family)
     except OSError as error:
-        raise ConfigError(
-            f"cannot listen at {address.host}:{address.port}: {error.strerror or error}; choose another with --http"
-        ) from None
+        why = f"{error.strerror or error}; choose another with --http"
+        raise ConfigError(f"cannot listen at {address.host}:{address.port}: {why}") from None
     with made:
         # Connections inherit it. asyncio sets it only on sockets with an explicit protocol, and without it every answer would
         # wait 40 ms for an acknowledgement.
@@ -91,10 +91,8 @@ def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         known = running_server()
-        where = f" at {known['url']} (process {known['pid']})" if known else ""
-        raise ServerRunning(
-            f"a server is already running{where}; stop that one first, or set HANDRAIL_HOME for another"
-        ) from None
+        where, how = f" at {known['url']} (process {known['pid']})" if known else "", "or set HANDRAIL_HOME for another"
+        raise ServerRunning(f"a server is already running{where}; stop that one first, {how}") from None
     try:
         with listening(wanted) as (listener, address):
             (folder / _WHO).write_text(json.dumps({"owner": runtime_id(), "url": address.url}))
@@ -115,17 +113,9 @@ def running_server() -> dict[str, Any] | None:
 
 def check_bind(address: Address, *, has_token: bool) -> None:
     """Raises ConfigError for an address that other machines can reach, if there is no token."""
-    if address.host in LOOPBACK or has_token:
-        return
-    raise ConfigError(
-        f"{address.host} can be reached from other machines, and there is no token yet; make one with "
-        "`handrail serve token new NAME --role operate`, or set HANDRAIL_SERVE_TOKEN"
-    )
-
-
-def first_link(served: Served, address: Address) -> str:
-    """A login link for the user who started the server."""
-    return f"{address.url}/login?code={served.keys.new_link(served.keys.operator)}"
+    if address.host not in LOOPBACK and not has_token:
+        how = "make one with `handrail serve token new NAME --role operate`, or set HANDRAIL_SERVE_TOKEN"
+        raise ConfigError(f"{address.host} can be reached from other machines, and there is no token yet; {how}")
 
 
 def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> Server:
@@ -205,10 +195,6 @@ def given_token(variable: str = TOKEN_VARIABLE, *, descriptor: int | None = None
         fresh = secrets.token_urlsafe(24)
         raise ConfigError(f"is too short; give at least {_MIN_TOKEN_CHARS} characters, such as {fresh}", key=where)
     return token
-
-
-_PR_SET_PDEATHSIG = 1
-_END_SECONDS = 10
 
 
 @contextlib.contextmanager

@@ -83,17 +83,16 @@ class WaitingRequests:
         try:
             while True:
                 try:
-                    version = self._store.database.version_of_data()
-                    if version != seen or time.monotonic() < self._poll_until or self._next_expiry() <= time.time():
+                    version, now = self._store.database.version_of_data(), time.time()
+                    has_expired = any(stored.request.expires_at <= now for stored in self._known.values())
+                    if version != seen or time.monotonic() < self._poll_until or has_expired:
                         self._poll_now.clear()
                         self.poll()
                     seen = version
                 except StoreError as error:
                     log.warning("questions cannot be read: %s", error)
-                try:
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._poll_now.wait(), _POLL_SECONDS)
-                except TimeoutError:
-                    continue
         finally:
             forget()
 
@@ -101,19 +100,14 @@ class WaitingRequests:
         """Publish what is new and what is closed."""
         now = {stored.request.id: stored for stored in self._store.pending()}
         for request_id in self._known.keys() - now.keys():
-            self._bus.publish("approval.over", **self._closed(request_id))
+            try:
+                view = request_view(self._store.get(request_id))
+            except LookupError:
+                view = {**request_view(self._known[request_id]), "state": State.EXPIRED.value}
+            self._bus.publish("approval.over", **view)
         for request_id in now.keys() - self._known.keys():
             self._bus.publish("approval.asked", **request_view(now[request_id]))
         self._known = now
-
-    def _closed(self, request_id: str) -> dict[str, object]:
-        try:
-            return request_view(self._store.get(request_id))
-        except LookupError:
-            return {**request_view(self._known[request_id]), "state": State.EXPIRED.value}
-
-    def _next_expiry(self) -> float:
-        return min((stored.request.expires_at for stored in self._known.values()), default=float("inf"))
 
 
 class Served:
@@ -172,14 +166,16 @@ class Served:
 
 def request_view(stored: StoredRequest) -> JsonDict:
     """For clients. The command is in escape-safe pieces, with the dangerous ones marked."""
-    request, answer = stored.request, stored.answer
+    request, answer, lines = stored.request, stored.answer, preview_of(stored.request)
     spans = [(each.start, each.end) for each in request.concerns]
+    # What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text.
+    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
     return {
         **{name: getattr(request, name) for name in _SHOWN},
         "state": stored.state.value,
         "kind": request.kind.value,
         "pieces": [piece._asdict() for piece in pieces(request.text, spans)],
-        "preview": _preview(request),
+        "preview": {"lines": shown, "is_excerpt": has_excerpt(request)} if shown else None,
         "editable": request.text if request.editable else None,
         "session": request.session_id,
         "task": request.task_id,
@@ -192,13 +188,3 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "why": (f"changed to: {visible(answer.edited)}" if answer.edited else answer.why) if answer else None,
         "answered_at": stored.answered,
     }
-
-
-def _preview(request: ApprovalRequest) -> JsonDict | None:
-    """What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text. None where there is nothing more
-    to see than `pieces`."""
-    lines = preview_of(request)
-    if not lines:
-        return None
-    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
-    return {"lines": shown, "is_excerpt": has_excerpt(request)}

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..base.own_process import refuse_agents
 from ..store.database import Database
+from ..types import JsonDict
 
 LINK_SECONDS = 600
 STORE_NAME = "serve.db"
@@ -103,13 +104,14 @@ class Logins:
     def find(self, cookie: str, page_key: str) -> Who | None:
         """Who logged in with both secrets; None unless both are right and the token behind them still holds."""
         query = "SELECT * FROM logins WHERE cookie = ? AND expires > ?"
-        rows = self._database.rows(query, (digest(cookie), time.time()))
-        if not rows or not hmac.compare_digest(digest(page_key), rows[0]["page_key"]):
-            return None
-        if not self._holds(rows[0]["credential"]):
-            return None
-        self._note_use(rows[0]["id"])
-        return Who(rows[0]["name"], Role(rows[0]["role"]), rows[0]["credential"], rows[0]["id"])
+        now = time.time()
+        for row in self._database.rows(query, (digest(cookie), now)):
+            if hmac.compare_digest(digest(page_key), row["page_key"]) and self._holds(row["credential"]):
+                if now - self._noted.get(row["id"], 0.0) >= _NOTE_USE_SECONDS:
+                    self._noted[row["id"]] = now
+                    self._database.change("UPDATE logins SET used = ? WHERE id = ?", (now, row["id"]))
+                return Who(row["name"], Role(row["role"]), row["credential"], row["id"])
+        return None
 
     def is_there(self, login: str) -> bool:
         rows = self._database.rows("SELECT credential FROM logins WHERE id = ? AND expires > ?", (login, time.time()))
@@ -129,13 +131,6 @@ class Logins:
         refuse_agents("end logins")
         return bool(self._database.change("DELETE FROM logins WHERE id = ?", (login,)))
 
-    def _note_use(self, login: str) -> None:
-        now = time.time()
-        if now - self._noted.get(login, 0.0) < _NOTE_USE_SECONDS:
-            return
-        self._noted[login] = now
-        self._database.change("UPDATE logins SET used = ? WHERE id = ?", (now, login))
-
 
 def digest(secret: str) -> str:
     """What is stored of a secret that nobody can guess."""
@@ -147,6 +142,11 @@ class StoredToken(NamedTuple):
     role: Role
     created: float
     used: float | None
+
+
+def view_of(each: StoredToken | Login) -> JsonDict:
+    """For programs."""
+    return {**each._asdict(), "role": each.role.word}
 
 
 class Audited(NamedTuple):
@@ -175,8 +175,6 @@ class Keys:
 
     def close(self) -> None:
         self._database.close()
-
-    # Tokens
 
     def new_token(self, name: str, role: Role) -> str:
         """Returns the token, which is not stored. One with the same name is replaced.
@@ -234,8 +232,6 @@ class Keys:
         """Whether somebody who was let in before would be let in now."""
         return self.logins.is_there(who.login) if who.login else self._holds(who.credential)
 
-    # Links
-
     def new_link(self, who: Who) -> str:
         """A code that logs in one browser, once, within LINK_SECONDS."""
         code = secrets.token_urlsafe(24)
@@ -247,8 +243,6 @@ class Keys:
     def use_link(self, code: str) -> Who | None:
         expires, who = self._links.pop(digest(code), (0.0, None))
         return who if who is not None and expires > time.monotonic() and self._holds(who.credential) else None
-
-    # Audit
 
     def note(self, record: Audited) -> int:
         """The number of the entry. A status of 0: it has begun."""

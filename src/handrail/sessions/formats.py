@@ -19,9 +19,7 @@ class Message(NamedTuple):
 
 def read_message(message: Any) -> Message:
     """Chat Completions, Responses, Anthropic, Gemini or MCP (`tools/call`); as JSON objects or the providers' own objects.
-
-    Raises InvalidArguments for a message without calls.
-    """
+    Raises InvalidArguments for a message without calls."""
     if field_of(message, "method") == "tools/call":
         return Message("mcp", [field_of(message, "params")])
     if (parts := _gemini_parts(message)) is not None:
@@ -42,20 +40,13 @@ def write_answers(message: Message, answers: Sequence[JsonDict]) -> list[JsonDic
     if message.format == "openai":
         return list(answers)
     if message.format == "responses":
-        return [
-            {"type": "function_call_output", "call_id": each["tool_call_id"], "output": _responses_output(each)}
-            for each in answers
-        ]
+        return [_responses_item(each) for each in answers]
     if message.format == "anthropic":
         return [{"role": "user", "content": [_anthropic_block(each) for each in answers]}]
     if message.format == "gemini":
-        return [
-            {
-                "role": "user",
-                "parts": [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)],
-            }
-        ]
-    return [{"content": _mcp_content(each), "isError": _is_error(each)} for each in answers]
+        parts = [_gemini_part(each, call) for each, call in zip(answers, message.calls, strict=True)]
+        return [{"role": "user", "parts": parts}]
+    return [{"content": _mcp_content(each), "isError": error_of(each["content"]) is not None} for each in answers]
 
 
 def _gemini_parts(message: Any) -> Iterable[Any] | None:
@@ -73,23 +64,19 @@ def _numbered(call: Any, number: int) -> JsonDict:
     return {"name": name, "args": field_of(call, "args") or {}, "id": given or f"call_{number}", "has_id": bool(given)}
 
 
-def _is_error(answer: JsonDict) -> bool:
-    return error_of(answer["content"]) is not None
-
-
-def _responses_output(answer: JsonDict) -> Any:
+def _responses_item(answer: JsonDict) -> JsonDict:
     content = answer["content"]
-    if isinstance(content, str):
-        return content
-    texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
-    images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
-    return [text or image for text, image in zip(texts, images, strict=True)]
+    if not isinstance(content, str):
+        texts = ({"type": "input_text", "text": part["text"]} if part["type"] == "text" else None for part in content)
+        images = ({"type": "input_image", "image_url": part.get("image_url", {}).get("url")} for part in content)
+        content = [text or image for text, image in zip(texts, images, strict=True)]
+    return {"type": "function_call_output", "call_id": answer["tool_call_id"], "output": content}
 
 
 def _anthropic_block(answer: JsonDict) -> JsonDict:
     blocks = content_blocks(answer["content"])
     block: JsonDict = {"type": "tool_result", "tool_use_id": answer["tool_call_id"], "content": blocks or ""}
-    return {**block, "is_error": True} if _is_error(answer) else block
+    return {**block, "is_error": True} if error_of(answer["content"]) is not None else block
 
 
 def _gemini_part(answer: JsonDict, call: JsonDict) -> JsonDict:

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from . import sections, services
-from .sections import Section, named, option, settings_of
+from .sections import Section, Texts, named, settings_of, texts
 
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
@@ -52,10 +52,9 @@ class Config(Section):
     mcp_servers: Mapping[str, services.McpServerConfig] = named("MCP servers whose tools are offered, by name.")
     secrets: Mapping[str, services.SecretConfig] = named("Keys that commands use and never see, by name.")
     approval_rules: Mapping[str, sections.ApprovalRuleConfig] = named("Your own rules about commands, by their id.")
-    command_allowlist: tuple[str, ...] = option(
-        (),
+    command_allowlist: Texts = texts(
         "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "
-        "fs.rm.recursive@project:/srv/app.",
+        "fs.rm.recursive@project:/srv/app."
     )
 
 

@@ -17,11 +17,22 @@ MAX_COUNT = 1_000_000
 MAX_SIZE = 2**53
 
 T = TypeVar("T")
+Texts = tuple[str, ...]
 
 
 def option(default: T, doc: str, **limits: int) -> T:
     """A setting: its default, what it does, and JSON Schema limits such as `minimum=1`."""
     return field(default=default, metadata={"doc": doc, "limits": limits})
+
+
+def text(doc: str) -> str:
+    """A text, which is empty by default."""
+    return option("", doc)
+
+
+def texts(doc: str) -> Texts:
+    """A list of texts, which is empty by default."""
+    return option((), doc)
 
 
 def seconds(default: float, doc: str, *, or_zero: bool = False) -> float:
@@ -89,18 +100,18 @@ def settings_of(kind: type) -> list[dataclasses.Field[Any]]:
 class ToolsetConfig(Section):
     """A named bundle of tools."""
 
-    description: str = option("", "What the set is for, in one line.")
-    tools: tuple[str, ...] = option((), "Names of the tools in the set.")
-    includes: tuple[str, ...] = option((), "Names of other sets whose tools are in this one too.")
+    description: str = text("What the set is for, in one line.")
+    tools: Texts = texts("Names of the tools in the set.")
+    includes: Texts = texts("Names of other sets whose tools are in this one too.")
 
 
 class ToolsConfig(Section):
     """Which tools a model is offered."""
 
-    enabled_toolsets: tuple[str, ...] | None = option(
+    enabled_toolsets: Texts | None = option(
         None, "Offer only the tools of these sets. null offers every known set, an empty list none."
     )
-    disabled_toolsets: tuple[str, ...] = option((), "Never offer the tools of these sets.")
+    disabled_toolsets: Texts = texts("Never offer the tools of these sets.")
     on_collision: Literal["refuse", "replace"] = option(
         "refuse", "What happens when a second toolset registers a tool's name: keep the first, or let the later win."
     )
@@ -116,7 +127,7 @@ class ToolsConfig(Section):
 class FilesConfig(Section):
     """What the file tools may touch."""
 
-    roots: tuple[str, ...] = option((), "Folders that the file tools are kept inside. An empty list sets no limit.")
+    roots: Texts = texts("Folders that the file tools are kept inside. An empty list sets no limit.")
     max_read_bytes: int = size(
         10 * MIB, "Size of the largest file that is read whole; a larger one is read page by page."
     )
@@ -143,9 +154,7 @@ class TerminalConfig(Section):
         maximum=64,
     )
     env: Mapping[str, str] = named("Environment variables that commands get, by name.")
-    allowed_secrets: tuple[str, ...] = option(
-        (), "Names of secret variables of the runtime that commands may see all the same."
-    )
+    allowed_secrets: Texts = texts("Names of secret variables of the runtime that commands may see all the same.")
     profile: Literal["contained", "open", "sealed"] = option(
         "contained",
         "What commands on this machine may do without a question. contained: write in the work tree, folders for temporary files "
@@ -158,8 +167,8 @@ class TerminalConfig(Section):
         "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine, which the "
         "profiles contained and sealed need. `sudo` gains no rights there; choose the profile open if commands need it.",
     )
-    allow_sockets: tuple[str, ...] = option(
-        (), "Sockets that commands may use all the same: ssh-agent, gpg-agent, docker, dbus, tmux, x11, wayland, ..."
+    allow_sockets: Texts = texts(
+        "Sockets that commands may use all the same: ssh-agent, gpg-agent, docker, dbus, tmux, x11, wayland, ..."
     )
     max_output_chars: int = size(
         50_000,
@@ -219,10 +228,9 @@ class EffectsConfig(Section):
         "where nobody sees it before you keep it, without network, and with changes to the work tree alone.",
     )
     pause: PauseConfig = field(default_factory=PauseConfig)
-    witness: str = option(
-        "",
+    witness: str = text(
         "A file, or an http address, that is given each signature over the receipts of calls; or tsa+ and the http address of a "
-        "timestamp authority (RFC 3161). See `handrail audit verify`.",
+        "timestamp authority (RFC 3161). See `handrail audit verify`."
     )
 
 
@@ -288,22 +296,19 @@ class ApprovalsConfig(Section):
         "Where nobody can be asked: deny immediately, or queue the request for `handrail approvals answer` in another "
         "terminal.",
     )
-    approver: str = option("", "Who is asked where nobody is at the terminal: the name of a plugin's approver.")
+    approver: str = text("Who is asked where nobody is at the terminal: the name of a plugin's approver.")
     task_minutes: float = option(
         30.0, "Minutes that the answer 'task' is valid.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     task_uses: int = count(20, "How many times the answer 'task' is valid.")
-    allow: tuple[str, ...] = option(
-        (),
-        "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
+    allow: Texts = texts(
+        "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word."
     )
-    deny: tuple[str, ...] = option((), "Commands that never run, in the same form; also `tool:NAME` for a tool's name.")
-    ask_tools: tuple[str, ...] = option((), "Names of tools whose every call asks, such as `mcp__mail__*`.")
-    smart_url: str = option(
-        "", "Address of an OpenAI-compatible API for the mode smart, such as http://127.0.0.1:11434/v1."
-    )
-    smart_model: str = option("", "The model to ask there.")
-    smart_key_env: str = option("", "Environment variable that holds the key for it.")
+    deny: Texts = texts("Commands that never run, in the same form; also `tool:NAME` for a tool's name.")
+    ask_tools: Texts = texts("Names of tools whose every call asks, such as `mcp__mail__*`.")
+    smart_url: str = text("Address of an OpenAI-compatible API for the mode smart, such as http://127.0.0.1:11434/v1.")
+    smart_model: str = text("The model to ask there.")
+    smart_key_env: str = text("Environment variable that holds the key for it.")
     smart_timeout: float = option(
         15.0, "Seconds that the model may take; then you are asked.", exclusiveMinimum=0, maximum=600
     )
@@ -325,8 +330,8 @@ class PluginConfig(Section):
 class HookCommandConfig(Section):
     """A command that gets events, and may stop what happens."""
 
-    command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
-    matcher: str = option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
+    command: str = text("What the shell runs. It gets the event as JSON on its standard input.")
+    matcher: str = text("Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
     timeout: float = seconds(60.0, "Seconds that the command may take.")
     policy: bool = option(False, "Block the call when the command fails or takes too long, instead of continuing.")
 
@@ -335,26 +340,26 @@ class ApprovalRuleConfig(Section):
     """A rule of your own about commands, beside the built-in ones; how to write one is in the documentation."""
 
     severity: Literal["block", "ask", "note"] = option("ask", "Whether the command never runs, asks, or is only noted.")
-    why: str = option("", "Why it matters, in a few words; shown when the rule asks.")
-    uses: tuple[str, ...] = option((), "Uses of programs, such as `make deploy|release !-n`.")
-    pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
-    match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
-    not_match: tuple[str, ...] = option((), "Commands like those that it must not find.")
-    spare: tuple[str, ...] = option((), "An older name for `not_match`.")
+    why: str = text("Why it matters, in a few words; shown when the rule asks.")
+    uses: Texts = texts("Uses of programs, such as `make deploy|release !-n`.")
+    pattern: str = text("Instead of uses, a regular expression for the words of a command line.")
+    match: Texts = texts("Commands that the rule must find; checked when the configuration is read.")
+    not_match: Texts = texts("Commands like those that it must not find.")
+    spare: Texts = texts("An older name for `not_match`.")
 
 
 class SkillsConfig(Section):
     """Which skills a model is offered."""
 
-    folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
-    disabled: tuple[str, ...] = option((), "Names of skills that no model is offered.")
+    folders: Texts = texts("Folders with skills of yours, besides `skills` beside config.yaml.")
+    disabled: Texts = texts("Names of skills that no model is offered.")
     of_plugins: Mapping[str, str] = field(default_factory=dict, metadata={"internal": True})  # their folders, by name
 
 
 class ScheduleConfig(Section):
     """What scheduled jobs may take, and what is kept of them."""
 
-    timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
+    timezone: str = text("Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
     max_parallel: int = count(3, "Jobs that run at once.")
     timeout: float = seconds(1800.0, "Seconds that one run may take when the job does not say.")
     max_output_chars: int = size(100_000, "Characters of a run's output that are kept.", minimum=1000)
@@ -366,9 +371,7 @@ class ScheduleConfig(Section):
 class RolloutsConfig(Section):
     """Where agents are tried on tasks (`rl_*`), and what bounds that."""
 
-    folder: str = option(
-        "", "Where your environments are, a Python file each; rl_environments beside config.yaml if empty."
-    )
+    folder: str = text("Where your environments are, a Python file each; rl_environments beside config.yaml if empty.")
     backend: str = option(
         "local",
         "Where rollouts run that say nothing else. local: each in a folder of its own that is thrown away, in a sandbox; "

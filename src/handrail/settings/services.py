@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .sections import MAX_COUNT, MIB, Section, count, named, option, seconds, size
+from .sections import MAX_COUNT, MIB, Section, Texts, count, named, option, seconds, size, text, texts
 
 
 class ProviderSpec(NamedTuple):
@@ -20,7 +20,7 @@ class ProviderSpec(NamedTuple):
     key_variable: str = ""
     compatible_url: str = ""
     needs_key: bool = True
-    names: tuple[str, ...] = ()
+    names: Texts = ()
 
     @property
     def chat_url(self) -> str:
@@ -59,32 +59,30 @@ class McpServerConfig(Section):
     """An MCP server whose tools are offered. `${NAME}` in a text stands for the environment variable."""
 
     enabled: bool = option(True, "Connect to the server.")
-    command: str = option("", "The program to start, for a server that speaks over its standard input and output.")
-    args: tuple[str, ...] = option((), "Arguments of the program.")
+    command: str = text("The program to start, for a server that speaks over its standard input and output.")
+    args: Texts = texts("Arguments of the program.")
     env: Mapping[str, str] = named("Environment variables that the program gets; it gets few others.")
     cwd: str | None = option(None, "Directory that the program starts in.")
-    url: str = option("", "Address of a server that is reached by HTTP.")
+    url: str = text("Address of a server that is reached by HTTP.")
     type: Literal["auto", "stdio", "http", "sse"] = option(
         "auto",
         "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the older protocol.",
     )
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
-    client_id: str = option("", "Client id for a server that wants a login (OAuth) and does not let clients register.")
-    client_secret: str = option("", "Client secret for client_id, if there is one. Write it as `${NAME}`.")
-    client_metadata_url: str = option(
-        "", "Address of a document that describes this client, for servers that take one in place of a registration."
+    client_id: str = text("Client id for a server that wants a login (OAuth) and does not let clients register.")
+    client_secret: str = text("Client secret for client_id, if there is one. Write it as `${NAME}`.")
+    client_metadata_url: str = text(
+        "Address of a document that describes this client, for servers that take one in place of a registration."
     )
     login: Literal["browser", "client_credentials"] = option(
         "browser",
         "How to log in (OAuth): you, on a page; or this program by itself, with client_id and its secret or key.",
     )
-    client_key: str = option(
-        "", "File with the private key (PEM) that signs the login of client_id, instead of a secret."
-    )
-    issuer: str = option("", "The login server that client_id belongs to: its secret or key is used nowhere else.")
-    ca_file: str = option("", "File with further certificates (PEM) of authorities to trust at the address.")
-    tls_cert: str = option("", "File with this client's certificate (PEM), for a server that wants one.")
-    tls_key: str = option("", "File with the key of tls_cert, if that does not hold it.")
+    client_key: str = text("File with the private key (PEM) that signs the login of client_id, instead of a secret.")
+    issuer: str = text("The login server that client_id belongs to: its secret or key is used nowhere else.")
+    ca_file: str = text("File with further certificates (PEM) of authorities to trust at the address.")
+    tls_cert: str = text("File with this client's certificate (PEM), for a server that wants one.")
+    tls_key: str = text("File with the key of tls_cert, if that does not hold it.")
     callback_port: int = option(
         0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
     )
@@ -92,8 +90,8 @@ class McpServerConfig(Section):
         "auto",
         "auto asks which revision the server speaks; handshake does not ask, for servers that cannot handle that.",
     )
-    include: tuple[str, ...] = option((), "Only the tools whose names fit one of these, such as `get_*`.")
-    exclude: tuple[str, ...] = option((), "Not the tools whose names fit one of these.")
+    include: Texts = texts("Only the tools whose names fit one of these, such as `get_*`.")
+    exclude: Texts = texts("Not the tools whose names fit one of these.")
     ask: Literal["destructive", "writes", "always"] = option(
         "destructive",
         "Whose calls ask first: tools that say they destroy, all that do not say they only read, or every tool.",
@@ -107,25 +105,25 @@ class McpServerConfig(Section):
     max_message_bytes: int = size(32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024)
     elicitation: bool = option(True, "Let the server ask you something, through the approver.")
     sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
-    roots: tuple[str, ...] = option((), "Folders that the server should work in. An empty list names none.")
+    roots: Texts = texts("Folders that the server should work in. An empty list names none.")
 
 
 class ModelConfig(Section):
     """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
 
-    name: str = option("", "The model's name at its provider. HANDRAIL_MODEL overrides it.")
+    name: str = text("The model's name at its provider. HANDRAIL_MODEL overrides it.")
     provider: str = option(
         DEFAULT_PROVIDER,
         f"The language that the server speaks: {', '.join(PROVIDERS)}, or the name of a plugin's provider.",
     )
-    base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
-    key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
+    base_url: str = text("Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
+    key_variable: str = text("Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
     context_tokens: int = size(128_000, "How many tokens fit into one request.", minimum=1000)
-    fallbacks: tuple[str, ...] = option(
-        (), "Models to ask when the first does not answer: where that is, or `anthropic:NAME`, `openai:NAME`."
+    fallbacks: Texts = texts(
+        "Models to ask when the first does not answer: where that is, or `anthropic:NAME`, `openai:NAME`."
     )
-    helper: str = option(
-        "", "Model that summarises long conversations, at the same provider; if empty the one that is asked."
+    helper: str = text(
+        "Model that summarises long conversations, at the same provider; if empty the one that is asked."
     )
     show_reasoning: bool = option(
         True, "Show in `handrail chat` what the model thinks before it answers: shortened, and kept nowhere."
@@ -153,7 +151,7 @@ class ModelConfig(Section):
 class HomeConfig(Section):
     """The Home Assistant behind the tools `ha_*`."""
 
-    url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
+    url: str = text("Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
     key_variable: str = option("HASS_TOKEN", "Environment variable with a long-lived access token.")
     timeout: float = seconds(30.0, "Seconds that one request to it may take.")
 
@@ -180,7 +178,7 @@ class MessagesConfig(Section):
     targets: Mapping[str, Mapping[str, Any]] = named(
         "Who or what can be written to, by name: `kind` (email, matrix, slack, ...) and the settings of that kind."
     )
-    person: str = option("", "Target at which `clarify` asks its questions when nobody is at the terminal.")
+    person: str = text("Target at which `clarify` asks its questions when nobody is at the terminal.")
     answer_timeout: float = seconds(300.0, "Seconds to wait for an answer there.")
     max_attachment_bytes: int = size(20 * MIB, "Size of the largest file that is sent along.", minimum=0)
 
@@ -188,22 +186,22 @@ class MessagesConfig(Section):
 class ProviderConfig(Section):
     """A server with an OpenAI-compatible API."""
 
-    base_url: str = option("", "Its address, such as http://127.0.0.1:11434/v1.")
-    key_variable: str = option("", "Environment variable with the key; none is sent if empty.")
+    base_url: str = text("Its address, such as http://127.0.0.1:11434/v1.")
+    key_variable: str = text("Environment variable with the key; none is sent if empty.")
 
 
 class MediaConfig(Section):
     """Models beside the agent's own. `NAME:MODEL` is a model at one of the providers, `MODEL` one where the agent's own is."""
 
     providers: Mapping[str, ProviderConfig] = named("Servers with an OpenAI-compatible API, by name.")
-    vision_model: str = option(
-        "", "The model that looks at images. If empty, the agent's own model is given the image and looks itself."
+    vision_model: str = text(
+        "The model that looks at images. If empty, the agent's own model is given the image and looks itself."
     )
-    image_model: str = option("", "The model that makes images.")
-    speech_model: str = option("", "The model that speaks. If empty, espeak-ng speaks, on this machine.")
-    speech_voice: str = option("", "The voice; the model's or espeak-ng's own names. If empty, a usual one.")
-    mixture_models: tuple[str, ...] = option((), "The models that answer for `mixture_of_agents`.")
-    mixture_merger: str = option("", "The model that merges their answers; the first of them if empty.")
+    image_model: str = text("The model that makes images.")
+    speech_model: str = text("The model that speaks. If empty, espeak-ng speaks, on this machine.")
+    speech_voice: str = text("The voice; the model's or espeak-ng's own names. If empty, a usual one.")
+    mixture_models: Texts = texts("The models that answer for `mixture_of_agents`.")
+    mixture_merger: str = text("The model that merges their answers; the first of them if empty.")
     max_image_bytes: int = size(20 * MIB, "Size of the largest image that is looked at.")
     max_image_side: int = count(1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16)
     timeout: float = seconds(180.0, "Seconds that one request to a model may take.")
@@ -212,10 +210,9 @@ class MediaConfig(Section):
 class WebConfig(Section):
     """How the web is searched and read, and what of the private network may be reached."""
 
-    allow_private: tuple[str, ...] = option(
-        (),
+    allow_private: Texts = texts(
         "Private addresses that the web tools and the browser may reach: networks such as 10.0.0.0/8, addresses and names, "
-        "alone or with a port such as 127.0.0.1:8080.",
+        "alone or with a port such as 127.0.0.1:8080."
     )
     search: str = option(
         "auto",
@@ -227,14 +224,14 @@ class WebConfig(Section):
     )
     timeout: float = seconds(20.0, "Seconds that one page or search may take.")
     max_bytes: int = size(10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024)
-    user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
+    user_agent: str = text("What pages are told of who reads them; Handrail's name and version if empty.")
 
 
 class BrowserConfig(Section):
     """Which browser is driven, and what bounds it."""
 
-    executable: str = option("", "The browser to start; a Chromium or Chrome of this machine if empty.")
-    cdp_url: str = option("", "Address of a running browser to use instead, such as http://127.0.0.1:9222.")
+    executable: str = text("The browser to start; a Chromium or Chrome of this machine if empty.")
+    cdp_url: str = text("Address of a running browser to use instead, such as http://127.0.0.1:9222.")
     headless: bool = option(True, "Show no window.")
     sandbox: Literal["auto", "off"] = option(
         "auto", "auto uses the browser's own sandbox unless we are root, where it cannot; off never does."
@@ -254,27 +251,24 @@ class NetworkConfig(Section):
         "on: commands on this machine reach the hosts that are allowed here, and ask about each other one. auto: in the profile "
         "contained, where the kernel can hold a connection.",
     )
-    allow: tuple[str, ...] = option((), "Hosts that need no asking, such as `*.example.org` or `10.0.0.0/8:8000-8999`.")
-    deny: tuple[str, ...] = option((), "Hosts that no command reaches. Cloud metadata addresses are among them.")
-    lists: tuple[str, ...] = option((), "Named lists of hosts that need no asking: package-registries, code-hosts.")
+    allow: Texts = texts("Hosts that need no asking, such as `*.example.org` or `10.0.0.0/8:8000-8999`.")
+    deny: Texts = texts("Hosts that no command reaches. Cloud metadata addresses are among them.")
+    lists: Texts = texts("Named lists of hosts that need no asking: package-registries, code-hosts.")
     resolve: Mapping[str, str] = named("Fixed addresses of names, as in /etc/hosts.")
-    ca_file: str = option("", "File with further certificates (PEM) of authorities to trust where a key is put in.")
+    ca_file: str = text("File with further certificates (PEM) of authorities to trust where a key is put in.")
 
 
 class SecretConfig(Section):
     """A key that commands use and never see: they get a placeholder, and requests to its hosts get the value."""
 
-    source: str = option(
-        "",
+    source: str = text(
         "Where the value is: `keyring:NAME` (of the service handrail), `environment:NAME`, `file:PATH`, or `command:...`, "
-        "whose output it is.",
+        "whose output it is."
     )
-    hosts: tuple[str, ...] = option(
-        (), "Hosts that may get the value, by HTTPS: names, or `*.domain`, also with a port."
-    )
+    hosts: Texts = texts("Hosts that may get the value, by HTTPS: names, or `*.domain`, also with a port.")
     how: Literal["bearer", "basic", "header", "query", "cookie", "sigv4"] = option(
         "bearer",
         "The one place of a request in which it is put in: `Authorization: Bearer`, the user or password of a basic login "
         "(git too), any header, the query, a cookie, or the signature of a request to AWS.",
     )
-    variable: str = option("", "Environment variable with the placeholder; the secret's name in capitals if empty.")
+    variable: str = text("Environment variable with the placeholder; the secret's name in capitals if empty.")

@@ -19,13 +19,11 @@ _NUMBER = struct.Struct("<Q")
 
 
 class CallRecord(NamedTuple):
-    """One call. Times are seconds since 1970; `ended` is None as long as something of it runs.
-
-    `coverage` says what of it was watched: "full", "file tools only" or "none", and `reason` why not all. `folder` is where it
-    was made: the working directory of its command, or for another machine's that of the program that made it here. `undoes` is
-    the call that this one takes back, `undone_by` the one that took this back; 0 means none. `outcome` is empty, or what is to
-    be told of a call that was interrupted; `is_told` says that its session knows. `left_running` are command lines.
-    """
+    """One call. Times are seconds since 1970; `ended` is None as long as something of it runs. `coverage` says what of it was
+    watched: "full", "file tools only" or "none", and `reason` why not all. `folder` is where it was made: the working directory
+    of its command, or for another machine's that of the program that made it here. `undoes` is the call that this one takes
+    back, `undone_by` the one that took this back; 0 means none. `outcome` is empty, or what is to be told of a call that was
+    interrupted; `is_told` says that its session knows. `left_running` are command lines."""
 
     number: int
     session: str | None
@@ -73,9 +71,8 @@ class CallRecords:
         row = record._asdict() | {name: json.dumps(getattr(record, name)) for name in _JSON}
         names = ", ".join(row)
         with self.database.transaction() as connection:
-            connection.execute(
-                f"INSERT OR REPLACE INTO calls ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
-            )
+            query = f"INSERT OR REPLACE INTO calls ({names}) VALUES ({', '.join('?' * len(row))})"
+            connection.execute(query, tuple(row.values()))
             if record.number % _ROWS_BETWEEN_CUTS == 0:
                 last = "SELECT number FROM calls ORDER BY number DESC LIMIT 1 OFFSET ?"
                 connection.execute(f"DELETE FROM calls WHERE number <= ({last})", (_MAX_ROWS,))
@@ -114,9 +111,8 @@ class CallRecords:
         return [_record(row) for row in rows]
 
     def set_pruned(self, numbers: Sequence[int]) -> None:
-        self.database.change(
-            "UPDATE calls SET digest = '' WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),)
-        )
+        query = "UPDATE calls SET digest = '' WHERE number IN (SELECT value FROM json_each(?))"
+        self.database.change(query, (json.dumps(numbers),))
 
     def set_undone(self, number: int, by: int) -> None:
         self.database.change("UPDATE calls SET undone_by = ? WHERE number = ?", (by, number))
@@ -132,26 +128,27 @@ class CallNumbers:
     """A file with the last number, locked for the time of a read and a write: a few microseconds per call."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._fd = -1
-        self._process = 0
+        self._path, self._lock = path, threading.Lock()
+        self._fd, self._process = -1, 0
 
     def next(self) -> int:
         with self._lock:
             try:
-                fd = self._opened()
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                # Opened anew after a fork: a lock belongs to whoever opened the file, and would be shared.
+                if self._fd < 0 or self._process != os.getpid():
+                    self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                    self._process = os.getpid()
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
                 try:
-                    content = os.pread(fd, _NUMBER.size, 0)
+                    content = os.pread(self._fd, _NUMBER.size, 0)
                     number = (_NUMBER.unpack(content)[0] if len(content) == _NUMBER.size else 0) + 1
-                    os.pwrite(fd, _NUMBER.pack(number), 0)
+                    os.pwrite(self._fd, _NUMBER.pack(number), 0)
                 finally:
-                    fcntl.flock(fd, fcntl.LOCK_UN)
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)
             except OSError as error:
-                raise StoreError(
-                    f"{self._path} cannot be used: {error.strerror}; see that its folder can be written"
-                ) from None
+                why = f"{self._path} cannot be used: {error.strerror}; see that its folder can be written"
+                raise StoreError(why) from None
         return int(number)
 
     def close(self) -> None:
@@ -159,11 +156,3 @@ class CallNumbers:
             if self._fd >= 0:
                 os.close(self._fd)
             self._fd = -1
-
-    def _opened(self) -> int:
-        # Opened anew after a fork: a lock belongs to whoever opened the file, and would be shared.
-        if self._fd < 0 or self._process != os.getpid():
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._process = os.getpid()
-        return self._fd

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 # A writer locks the file for less than a millisecond; a stopped one must not block the others for good.
-_BUSY_SECONDS = 10.0
-_POLL_SECONDS = 0.005
+_BUSY_SECONDS, _POLL_SECONDS = 10.0, 0.005
 _MIN_FREE_BYTES = 1 << 16
 # A larger store is not copied for an agent's process, which then has an empty one.
 _MAX_COPY_BYTES = 64 << 20
@@ -52,8 +51,7 @@ class Database:
         self._given_steps = steps
         self._connection: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._process = 0
-        self._only_reads = False
+        self._process, self._only_reads = 0, False
         self._start_over()
         _opened.add(self)
 
@@ -183,7 +181,9 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         import sqlite3
 
-        self._only_reads = self.path is not None and (started_by_agent() or _is_read_only(self.path.parent))
+        folder = self.path.parent if self.path is not None else Path()
+        is_closed = folder.is_dir() and not os.access(folder, os.W_OK)
+        self._only_reads = self.path is not None and (started_by_agent() or is_closed)
         if self._only_reads and self.path is not None and self.path.exists():
             reader = _reading(self.path, _OPTIONS)
             # The steps that are missing run in the copy.
@@ -230,9 +230,8 @@ class Database:
         try:
             found = _version(connection)  # another process may have been faster
             if found > len(self._steps):
-                raise StoreError(
-                    f"{self.path} was written by a later version of Handrail; use that one, or move it away"
-                )
+                why = f"{self.path} was written by a later version of Handrail; use that one, or move it away"
+                raise StoreError(why)
             for step in self._steps[found:]:
                 for statement in filter(str.strip, step.split(";")):
                     connection.execute(statement)
@@ -271,9 +270,8 @@ def reading_entry(what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(
-            f"{what} in the store is damaged: {type(error).__name__}: {error}; repair the file, or move it away"
-        ) from None
+        why = f"{type(error).__name__}: {error}; repair the file, or move it away"
+        raise StoreError(f"{what} in the store is damaged: {why}") from None
 
 
 def read_steps(file: Path) -> list[str]:
@@ -298,10 +296,6 @@ def _reading(path: Path, options: dict[str, Any]) -> sqlite3.Connection:
             if "immutable" in mode:
                 raise
     raise AssertionError("one of the two returns or raises")
-
-
-def _is_read_only(folder: Path) -> bool:
-    return folder.is_dir() and not os.access(folder, os.W_OK)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -26,7 +26,6 @@ def as_sharegpt(store: SessionStore, session_id: str) -> JsonDict:
 
 
 def sharegpt_turns(messages: Iterable[JsonDict]) -> list[JsonDict]:
-    """Messages as the turns of a conversation in that form."""
     turns: list[JsonDict] = []
     for message in messages:
         said = {"from": _FROM.get(str(message["role"]), "human"), "value": _value(message)}
@@ -38,12 +37,10 @@ def sharegpt_turns(messages: Iterable[JsonDict]) -> list[JsonDict]:
 
 
 def text_of(message: JsonDict) -> str:
-    """What was said in a message."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(
-            str(part["text"]) if part.get("type") == "text" else f"[{part.get('type')}]" for part in content
-        )
+        kinds = ((part.get("type"), part) for part in content)
+        return "\n".join(str(part["text"]) if kind == "text" else f"[{kind}]" for kind, part in kinds)
     return str(content or "")
 
 

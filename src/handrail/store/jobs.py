@@ -96,7 +96,7 @@ class JobStore:
             count = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
             if count >= self._max_jobs:
                 raise StoreError(f"there are {count} jobs, the maximum; remove some, or raise schedule.max_jobs")
-            values = (*job[:4], _written(job.work), job.state.value, *job[6:])
+            values = (*job[:4], json.dumps(job.work._asdict()), job.state.value, *job[6:])
             connection.execute(f"INSERT INTO jobs VALUES ({', '.join('?' * len(values))})", values)
         return job
 
@@ -117,12 +117,9 @@ class JobStore:
 
     def update(self, job: Job) -> None:
         """Write everything but whether a run was requested. Raises JobNotFound when the job is gone."""
-        changed = self._database.change(
-            "UPDATE jobs SET name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ? "
-            "WHERE id = ?",
-            (*job[1:4], _written(job.work), job.state.value, job.next_run, job.runs_left, job.id),
-        )
-        if not changed:
+        names = "name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ?"
+        written = (*job[1:4], json.dumps(job.work._asdict()), job.state.value, job.next_run, job.runs_left)
+        if not self._database.change(f"UPDATE jobs SET {names} WHERE id = ?", (*written, job.id)):
             raise JobNotFound(f"no job {job.id}: it was removed")
 
     def request(self, job_id: str) -> None:
@@ -163,23 +160,19 @@ class JobStore:
             ).rowcount
             if not changed:
                 return None
-            number = connection.execute(
-                "INSERT INTO runs (job, due, started, ended, state, output, error, delivered, owner) "
-                "VALUES (?, ?, ?, ?, ?, '', '', '', ?)",
-                (job.id, due, now, ended, state.value, runtime_id()),
-            ).lastrowid
-            connection.execute(
-                "DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN "
-                "(SELECT id FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
-                (job.id, job.id, self._keep_runs),
-            )
+            names = "job, due, started, ended, state, output, error, delivered, owner"
+            values = (job.id, due, now, ended, state.value, "", "", "", runtime_id())
+            query = f"INSERT INTO runs ({names}) VALUES ({', '.join('?' * len(values))})"
+            number = connection.execute(query, values).lastrowid
+            latest = "SELECT id FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?"
+            query = f"DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN ({latest})"
+            connection.execute(query, (job.id, job.id, self._keep_runs))
         return self.run(int(number or 0))
 
     def end(self, run_id: int, state: RunState, *, output: str = "", error: str = "", delivered: str = "") -> None:
-        self._database.change(
-            "UPDATE runs SET state = ?, ended = ?, output = ?, error = ?, delivered = ? WHERE id = ? AND state = 'running'",
-            (state.value, time.time(), output, error, delivered, run_id),
-        )
+        names = "state = ?, ended = ?, output = ?, error = ?, delivered = ?"
+        values = (state.value, time.time(), output, error, delivered, run_id)
+        self._database.change(f"UPDATE runs SET {names} WHERE id = ? AND state = 'running'", values)
 
     def mark_lost(self) -> list[Run]:
         """Mark the runs whose scheduler has exited as lost. They are not repeated: nobody knows how far they got."""
@@ -200,10 +193,6 @@ class JobStore:
         """The latest first."""
         rows = self._database.rows("SELECT * FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job_id, limit))
         return [_run(row) for row in rows]
-
-
-def _written(work: Work) -> str:
-    return json.dumps(work._asdict())
 
 
 def _job(row: Any) -> Job:

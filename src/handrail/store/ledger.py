@@ -82,12 +82,16 @@ class SqlLedger(ABC):
         with self.transaction() as connection:
             query = "SELECT id, attempt, body FROM tasks WHERE state = 'waiting' ORDER BY number LIMIT ?"
             rows = connection.execute(query, (count,)).fetchall()
-            for row in rows:
-                connection.execute(
-                    "UPDATE tasks SET state = 'running', attempt = ?, worker = ? WHERE id = ?",
-                    (row[1] + 1, worker, row[0]),
-                )
-            return [_lease(connection, *row) for row in rows]
+            leases = []
+            for task, attempt, body in rows:
+                taken = "UPDATE tasks SET state = 'running', attempt = ?, worker = ? WHERE id = ?"
+                connection.execute(taken, (attempt + 1, worker, task))
+                query = "SELECT call, state, asked, result FROM journal WHERE task = ?"
+                calls = connection.execute(query, (task,)).fetchall()
+                journal = {call: JournalRow(state, bool(asked), result) for call, state, asked, result in calls}
+                replies = connection.execute("SELECT request, reply FROM replies WHERE task = ?", (task,)).fetchall()
+                leases.append(Lease(task, attempt + 1, body, journal, {row[0]: row[1] for row in replies}))
+            return leases
 
     def held(self, worker: str) -> set[tuple[str, int]]:
         """The tasks and attempts that are the worker's now."""
@@ -95,10 +99,8 @@ class SqlLedger(ABC):
         return {(row[0], row[1]) for row in rows}
 
     def give_back(self, worker: str, why: str, attempts: int) -> int:
-        """Let others have what a lost worker had; a task that has cost `attempts` workers fails. 0 attempts: none does.
-
-        An empty name means all workers.
-        """
+        """Let others have what a lost worker had; a task that has cost `attempts` workers fails. 0 attempts: none does. An
+        empty name means all workers."""
         with self.transaction() as connection:
             query = "SELECT id, attempt, failures FROM tasks WHERE state = 'running' AND (? = '' OR worker = ?)"
             rows = connection.execute(query, (worker, worker)).fetchall()
@@ -146,17 +148,13 @@ class SqlLedger(ABC):
         return found is not None
 
     def counts(self) -> dict[str, int]:
-        """The tasks by their state."""
         rows = self._rows("SELECT state, count(*) FROM tasks GROUP BY state")
         return {WAITING: 0, RUNNING: 0, DONE: 0, FAILED: 0, **{row[0]: row[1] for row in rows}}
 
     def totals(self) -> tuple[float, int, float | None, int]:
         """The sum of the rewards, how many there are, the cost (None if no price is known), and the tokens."""
-        with self.transaction() as connection:
-            query = (
-                "SELECT sum(reward), count(reward), sum(cost), sum(tokens) FROM tasks WHERE state IN ('done', 'failed')"
-            )
-            rewards, scored, cost, tokens = connection.execute(query).fetchone()
+        sums = "sum(reward), count(reward), sum(cost), sum(tokens)"
+        ((rewards, scored, cost, tokens),) = self._rows(f"SELECT {sums} FROM tasks WHERE state IN ('done', 'failed')")
         return rewards or 0.0, scored, cost, int(tokens or 0)
 
     def results(self) -> Iterator[JsonDict]:
@@ -218,13 +216,6 @@ def work_folder(run: str) -> Path:
     return folder
 
 
-def _lease(connection: Connection, task: str, attempt: int, body: str) -> Lease:
-    rows = connection.execute("SELECT call, state, asked, result FROM journal WHERE task = ?", (task,)).fetchall()
-    replies = connection.execute("SELECT request, reply FROM replies WHERE task = ?", (task,)).fetchall()
-    journal = {row[0]: JournalRow(row[1], bool(row[2]), row[3]) for row in rows}
-    return Lease(task, attempt + 1, body, journal, {row[0]: row[1] for row in replies})
-
-
 def _check(connection: Connection, task: str, attempt: int) -> None:
     if connection.execute(_HELD, (task, attempt)).fetchone() is None:
         raise Fenced(f"attempt {attempt} has lost the task {task}: it is over, or another worker has it")
@@ -233,27 +224,21 @@ def _check(connection: Connection, task: str, attempt: int) -> None:
 def _failed(connection: Connection, task: str, failures: int, result: JsonDict, attempts: int) -> None:
     if 0 < attempts <= failures + 1:
         _ended(connection, task, FAILED, result)
-        return
-    connection.execute(
-        "UPDATE tasks SET state = 'waiting', failures = ?, result = ? WHERE id = ?",
-        (failures + bool(attempts), json.dumps(result), task),
-    )
+    else:
+        query = "UPDATE tasks SET state = 'waiting', failures = ?, result = ? WHERE id = ?"
+        connection.execute(query, (failures + bool(attempts), json.dumps(result), task))
 
 
 def _ended(connection: Connection, task: str, state: str, result: JsonDict) -> None:
     counted = [result.get(name) for name in ("reward", "cost", "tokens")]
-    connection.execute(
-        "UPDATE tasks SET state = ?, result = ?, reward = ?, cost = ?, tokens = ? WHERE id = ?",
-        (state, json.dumps(result), *counted, task),
-    )
+    query = "UPDATE tasks SET state = ?, result = ?, reward = ?, cost = ?, tokens = ? WHERE id = ?"
+    connection.execute(query, (state, json.dumps(result), *counted, task))
     connection.execute("DELETE FROM replies WHERE task = ?", (task,))
 
 
 class PostgresLedger(SqlLedger):
-    """In PostgreSQL, each batch in a schema of its own: for a driver whose machine may be lost. `url` as libpq takes it.
-
-    Raises StoreError; a connection that broke is made again by the next use.
-    """
+    """In PostgreSQL, each batch in a schema of its own: for a driver whose machine may be lost. `url` as libpq takes it. Raises
+    StoreError; a connection that broke is made again by the next use."""
 
     def __init__(self, url: str, run: str) -> None:
         self._psycopg = extra_module("psycopg", "postgres", "a ledger in PostgreSQL", StoreError)

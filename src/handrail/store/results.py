@@ -1,7 +1,5 @@
 """Long results, one private file each: they are streamed and searched, and can be hundreds of megabytes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -37,7 +35,7 @@ class FileResultStore:
             writer.discard()
             raise
 
-    def writer(self, tool: str) -> FileResultWriter:
+    def writer(self, tool: str) -> "FileResultWriter":
         import secrets
 
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -97,10 +97,8 @@ class RolloutStore:
 
     def change(self, run_id: str, plan: Plan) -> None:
         """Raises StoreError for a run that has started."""
-        changed = self._database.change(
-            "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'", (json.dumps(plan._asdict()), run_id)
-        )
-        if not changed:
+        query = "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'"
+        if not self._database.change(query, (json.dumps(plan._asdict()), run_id)):
             raise StoreError(f"the run {run_id} has started and cannot be changed; configure another")
 
     def begin(self, run_id: str) -> bool:

@@ -47,15 +47,11 @@ def window(store: SessionStore, message_id: int, *, before: int = 3, after: int 
     if not rows:
         return []
     session = rows[0]["session"]
-    query = (
-        "SELECT id, session, at, body FROM messages WHERE session = ? AND copy = 0 AND id {} ? ORDER BY id {} LIMIT ?"
-    )
+    query = "SELECT id, at, body FROM messages WHERE session = ? AND copy = 0 AND id {} ? ORDER BY id {} LIMIT ?"
     earlier = store.rows(query.format("<=", "DESC"), (session, message_id, before + 1))
     later = store.rows(query.format(">", "ASC"), (session, message_id, after))
-    return [
-        StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"]))
-        for row in [*reversed(earlier), *later]
-    ]
+    found = [*reversed(earlier), *later]
+    return [StoredMessage(row["id"], session, row["at"], json.loads(row["body"])) for row in found]
 
 
 def _parsed(query: str) -> tuple[list[str], list[str]]:
@@ -73,9 +69,8 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
     """The newest hits, ordered by rank. Nothing fits an empty question."""
     if not match:
         return []
-    rows = store.rows(
-        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MAX_RANKED + 1}", (match,)
-    )
+    newest_first = f"ORDER BY rowid DESC LIMIT {_MAX_RANKED + 1}"
+    rows = store.rows(f"SELECT rowid FROM {table} WHERE {table} MATCH ? {newest_first}", (match,))
     newest = [row["rowid"] for row in rows]
     if len(newest) > _MAX_RANKED:
         return newest[:_MAX_RANKED]  # a word that is everywhere ranks nothing: the newest come first
@@ -84,24 +79,17 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
 
 
 def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int) -> list[Hit]:
+    query = (
+        "SELECT m.session, m.at, m.role, m.body, s.title FROM messages m JOIN sessions s ON s.id = m.session "
+        "WHERE m.id = ? AND s.kind != 'deleted'"
+    )
     hits: list[Hit] = []
-    for start in range(0, len(ids), 100):
-        some = ids[start : start + 100]
-        marks = ", ".join("?" * len(some))
-        rows = store.rows(
-            "SELECT m.id, m.session, m.at, m.role, m.body, s.title FROM messages m JOIN sessions s ON s.id = m.session "
-            f"WHERE m.id IN ({marks}) AND s.kind != 'deleted'",
-            some,
-        )
-        by_id = {row["id"]: row for row in rows}
-        for each in some:
-            row = by_id.get(each)
-            if row is None:
-                continue
+    for each in ids:  # one by one: of up to thousands only the first few are shown
+        for row in store.rows(query, (each,)):
             excerpt = _excerpt(searchable(json.loads(row["body"])), words)
-            hits.append(Hit(row["session"], row["title"], row["id"], row["at"], row["role"], excerpt))
-            if len(hits) >= limit:
-                return hits
+            hits.append(Hit(row["session"], row["title"], each, row["at"], row["role"], excerpt))
+        if len(hits) >= limit:
+            break
     return hits
 
 

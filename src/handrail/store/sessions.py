@@ -31,11 +31,6 @@ _MAX_SEARCHED_CHARS = 20_000
 _WAITING = "FROM messages WHERE id > (SELECT last FROM indexed)"
 
 
-def waiting_chars(connection: sqlite3.Connection) -> int:
-    """How much text is not in the index yet."""
-    return int(connection.execute(f"SELECT coalesce(sum(length(body)), 0) {_WAITING}").fetchone()[0])
-
-
 def index_waiting(connection: sqlite3.Connection) -> bool:
     """Put into the index some of what waits, in its order. Whether more waits. Within a transaction."""
     found = connection.execute(f"SELECT id, body, copy {_WAITING} ORDER BY id LIMIT {_MESSAGES_AT_ONCE}").fetchall()
@@ -46,20 +41,6 @@ def index_waiting(connection: sqlite3.Connection) -> bool:
     if found:
         connection.execute("UPDATE indexed SET last = ?", (found[-1]["id"],))
     return len(found) == _MESSAGES_AT_ONCE
-
-
-def forget_messages(connection: sqlite3.Connection, session_id: str) -> None:
-    """Delete a session's messages, and what the index knows of them. Within a transaction."""
-    indexed = "SELECT id, body FROM messages WHERE session = ? AND copy = 0 AND id <= (SELECT last FROM indexed)"
-    for number, body in connection.execute(indexed, (session_id,)).fetchall():
-        text = searchable(json.loads(body))
-        for table in _TABLES if text else ():
-            # An index without its content has to be told what it is to forget.
-            forgotten = (number, _as_indexed(table, text))
-            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", forgotten)
-    connection.execute("DELETE FROM messages WHERE session = ?", (session_id,))
-    # The numbers of the last messages are given again.
-    connection.execute("UPDATE indexed SET last = min(last, coalesce((SELECT max(id) FROM messages), 0))")
 
 
 def in_words(text: str) -> str:
@@ -181,10 +162,12 @@ class SessionStore:
         return [SessionInfo(*row) for row in self._database.rows(query, (kind, *values, limit, offset))]
 
     def rename(self, session_id: str, title: str) -> None:
-        self._change(session_id, "title = ?", title)
+        query = "UPDATE sessions SET title = ?, updated = ? WHERE id = ?"
+        self._database.change(query, (title, time.time(), session_id))
 
     def set_model(self, session_id: str, model: str) -> None:
-        self._change(session_id, "model = ?", model)
+        query = "UPDATE sessions SET model = ?, updated = ? WHERE id = ?"
+        self._database.change(query, (model, time.time(), session_id))
 
     def branch(self, session_id: str, *, after: int | None = None) -> SessionInfo:
         """A new session that starts with this one's messages, up to `after` (None: all of them)."""
@@ -234,25 +217,22 @@ class SessionStore:
                 made.append(int(cursor.lastrowid or 0))
                 chars += len(body)
             if asked is not None:
-                connection.execute(
-                    "INSERT INTO model_calls (session, at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, "
-                    "error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (session_id, *asked),
-                )
-            connection.executemany(
-                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type, waited) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(session_id, c.call_id, c.tool, json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls],
-            )
-            tokens_in, tokens_out, cost = (
-                (asked.input_tokens, asked.output_tokens, asked.cost) if asked else (0, 0, None)
-            )
+                query = f"INSERT INTO model_calls (session, {', '.join(asked._fields)}) VALUES (?{', ?' * len(asked)})"
+                connection.execute(query, (session_id, *asked))
+            rows = [(session_id, *c[:2], json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls]
+            query = f"INSERT INTO calls (session, {', '.join(StoredCall._fields)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            connection.executemany(query, rows)
+            used = asked or StoredModelCall(now, 0.0, "")
             connection.execute(
                 "UPDATE sessions SET updated = ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, "
                 "cost = CASE WHEN ? IS NULL THEN cost ELSE coalesce(cost, 0) + ? END WHERE id = ?",
-                (now, tokens_in, tokens_out, cost, cost, session_id),
+                (now, used.input_tokens, used.output_tokens, used.cost, used.cost, session_id),
             )
-            waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
+            if self._waiting_chars is None:  # these are in the store already
+                query = f"SELECT coalesce(sum(length(body)), 0) {_WAITING}"
+                waiting = int(connection.execute(query).fetchone()[0])
+            else:
+                waiting = self._waiting_chars + chars
             self._waiting_chars = 0 if waiting > MAX_WAITING_CHARS and not index_waiting(connection) else waiting
         return made
 
@@ -275,13 +255,11 @@ class SessionStore:
             common = info.branched_at if until is None else min(until, info.branched_at)
             found = self._messages(self._info(info.parent), common, hidden=hidden)
         last = _NO_MESSAGE if until is None else until
-        rows = self._database.rows(
-            "SELECT id, session, at, body FROM messages WHERE session = ? AND id <= ? AND "
-            "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
-            (info.id, last, hidden, last),
-        )
+        is_shown = "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END"
+        query = f"SELECT id, at, body FROM messages WHERE session = ? AND id <= ? AND {is_shown} ORDER BY id"
+        rows = self._database.rows(query, (info.id, last, hidden, last))
         with reading_entry(f"a message of the session {info.id!r}"):
-            own = [StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows]
+            own = [StoredMessage(row["id"], info.id, row["at"], json.loads(row["body"])) for row in rows]
         return [*found, *own]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:
@@ -290,19 +268,13 @@ class SessionStore:
             _hide(connection, session_id, ids)
 
     def calls(self, session_id: str) -> list[StoredCall]:
-        rows = self._database.rows(
-            "SELECT tool, call_id, arguments, at, seconds, error_type, waited FROM calls WHERE session = ? ORDER BY id",
-            (session_id,),
-        )
+        query = f"SELECT {', '.join(StoredCall._fields)} FROM calls WHERE session = ? ORDER BY id"
+        rows = self._database.rows(query, (session_id,))
         return [StoredCall(row[0], row[1], json.loads(row[2]), *row[3:]) for row in rows]
 
     def model_calls(self, session_id: str) -> list[StoredModelCall]:
-        rows = self._database.rows(
-            "SELECT at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, error FROM model_calls "
-            "WHERE session = ? ORDER BY id",
-            (session_id,),
-        )
-        return [StoredModelCall(*row) for row in rows]
+        query = f"SELECT {', '.join(StoredModelCall._fields)} FROM model_calls WHERE session = ? ORDER BY id"
+        return [StoredModelCall(*row) for row in self._database.rows(query, (session_id,))]
 
     def children(self, session_id: str) -> list[SessionInfo]:
         """The sessions of the child agents that this one had, in their order."""
@@ -327,33 +299,33 @@ class SessionStore:
                     return row
             row = row._replace(id=_new_id(row.created))
 
-    def _change(self, session_id: str, what: str, value: object) -> None:
-        self._database.change(f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id))
-
 
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:
     """Stores the id of the last message so far, so that an earlier branch still knows what it started with."""
-    values = [(each, session_id) for each in ids]
-    if values:
-        connection.executemany(
-            "UPDATE messages SET hidden = (SELECT max(id) FROM messages) WHERE id = ? AND session = ? AND hidden = 0",
-            values,
-        )
+    if values := [(each, session_id) for each in ids]:
+        hidden = "hidden = (SELECT max(id) FROM messages)"
+        connection.executemany(f"UPDATE messages SET {hidden} WHERE id = ? AND session = ? AND hidden = 0", values)
 
 
 def _delete(connection: sqlite3.Connection, session_id: str) -> None:
-    children = connection.execute(
-        "SELECT id FROM sessions WHERE parent = ? AND kind = ?", (session_id, CHILD)
-    ).fetchall()
-    for (child,) in children:
+    children = "SELECT id FROM sessions WHERE parent = ? AND kind = ?"
+    for (child,) in connection.execute(children, (session_id, CHILD)).fetchall():
         _delete(connection, child)
     used = "SELECT 1 FROM sessions WHERE parent = ? AND branched_at IS NOT NULL LIMIT 1"
     if connection.execute(used, (session_id,)).fetchone():
         connection.execute("UPDATE sessions SET kind = 'deleted' WHERE id = ?", (session_id,))
         return
-    forget_messages(connection, session_id)
-    for table in ("calls", "model_calls"):
+    indexed = "SELECT id, body FROM messages WHERE session = ? AND copy = 0 AND id <= (SELECT last FROM indexed)"
+    for number, body in connection.execute(indexed, (session_id,)).fetchall():
+        text = searchable(json.loads(body))
+        for table in _TABLES if text else ():
+            # An index without its content has to be told what it is to forget.
+            forgotten = (number, _as_indexed(table, text))
+            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", forgotten)
+    for table in ("messages", "calls", "model_calls"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+    # The numbers of the last messages are given again.
+    connection.execute("UPDATE indexed SET last = min(last, coalesce((SELECT max(id) FROM messages), 0))")
     kept = "SELECT p.id FROM sessions p JOIN sessions s ON p.id = s.parent WHERE s.id = ? AND p.kind = 'deleted'"
     parents = connection.execute(kept, (session_id,)).fetchall()
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))

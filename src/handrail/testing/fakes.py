@@ -47,10 +47,10 @@ class ScriptedModel:
         position = len(self.sent)
         self.sent.append(Sent(_kept(messages), _kept(tools)))
         if position >= len(self._script):
-            raise AssertionError(
-                f"the script is over: it has {len(self._script)} replies and was asked for reply {position + 1}; "
-                f"the last message was {_shown(messages)}"
-            )
+            over = f"it has {len(self._script)} replies and was asked for reply {position + 1}"
+            last = repr(dict(messages[-1])) if messages else "none"
+            last = last if len(last) <= 300 else last[:299] + "…"
+            raise AssertionError(f"the script is over: {over}; the last message was {last}")
         step = self._script[position]
         return step(messages, tools) if callable(step) else copy.deepcopy(step)
 
@@ -62,11 +62,6 @@ class ScriptedModel:
 
 def _kept(dicts: Messages) -> list[JsonDict]:
     return [dict(copy.deepcopy(item)) for item in dicts]
-
-
-def _shown(messages: Messages) -> str:
-    text = repr(dict(messages[-1])) if messages else "none"
-    return text if len(text) <= 300 else text[:299] + "…"
 
 
 class MemoryResultStore:
@@ -195,9 +190,8 @@ class FakeAgent:
         self, action: str, *, tasks: Sequence[Mapping[str, Any]] = (), child: str = "", message: str = ""
     ) -> Sequence[Mapping[str, Any]]:
         self.delegated += [dict(task) for task in tasks]
-        return [
-            {"child": child or "child-1", "status": "cancelled" if action == "stop" else "running", "doing": message}
-        ]
+        status = "cancelled" if action == "stop" else "running"
+        return [{"child": child or "child-1", "status": status, "doing": message}]
 
     def _message(self, place: int) -> JsonDict:
         return {"session": "fake", "message_id": place, "role": "user", "excerpt": self.said[place]}

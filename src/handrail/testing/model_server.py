@@ -47,8 +47,6 @@ class Raw:
 
 
 Step = Reply | Fault | Raw
-
-
 _STRANGER = Fault(401, "the key is not valid")
 
 
@@ -65,9 +63,8 @@ class ModelServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.owner = self  # type: ignore[attr-defined]
         self._server.daemon_threads = True
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), name="model-server", daemon=True
-        )
+        serve = self._server.serve_forever
+        self._thread = threading.Thread(target=serve, args=(0.05,), name="model-server", daemon=True)
 
     @property
     def base_url(self) -> str:
@@ -222,39 +219,24 @@ def response(reply: ModelReply) -> JsonDict:
     kind = {"type": "function_call", "status": "completed"}
     calls = [{**kind, "id": f"fc_{call['id']}", "call_id": call["id"], **call["function"]} for call in reply.tool_calls]
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-    return {
-        **_frame("response"),
-        "created_at": 0,
-        "status": "completed",
-        "output": [*([message] if reply.content else []), *calls],
-        "tools": [],
-        "tool_choice": "auto",
-        "parallel_tool_calls": True,
-        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details},
-    }
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details}
+    fixed = {"created_at": 0, "status": "completed", "tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    return {**_frame("response"), **fixed, "output": [*([message] if reply.content else []), *calls], "usage": usage}
 
 
 def anthropic_events(reply: ModelReply) -> Iterator[str]:
     usage = {"input_tokens": 10, "output_tokens": 0, "cache_read_input_tokens": 4}
-    head = {
-        "id": "scripted",
-        "model": "scripted",
-        "type": "message",
-        "role": "assistant",
-        "content": [],
-        "usage": usage,
-    }
-    yield json.dumps({"type": "message_start", "message": head})
-    index = 0
-    if reply.content:
-        yield _block(index, {"type": "text", "text": ""})
-        for piece in _pieces(reply.content):
-            yield _delta(index, {"type": "text_delta", "text": piece})
-        yield json.dumps({"type": "content_block_stop", "index": index})
-        index += 1
-    for index, call in enumerate(reply.tool_calls, index):  # noqa: B020  the calls are numbered after the text
-        yield _block(index, {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": {}})
-        yield _delta(index, {"type": "input_json_delta", "partial_json": call["function"]["arguments"]})
+    head = {"id": "scripted", "model": "scripted", "type": "message", "role": "assistant", "content": []}
+    yield json.dumps({"type": "message_start", "message": {**head, "usage": usage}})
+    texts = [{"type": "text_delta", "text": piece} for piece in _pieces(reply.content)]
+    blocks: list[tuple[JsonDict, list[JsonDict]]] = [({"type": "text", "text": ""}, texts)] if texts else []
+    for call in reply.tool_calls:
+        block = {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": {}}
+        blocks.append((block, [{"type": "input_json_delta", "partial_json": call["function"]["arguments"]}]))
+    for index, (block, deltas) in enumerate(blocks):
+        yield json.dumps({"type": "content_block_start", "index": index, "content_block": block})
+        for delta in deltas:
+            yield json.dumps({"type": "content_block_delta", "index": index, "delta": delta})
         yield json.dumps({"type": "content_block_stop", "index": index})
     reason = "tool_use" if reply.tool_calls else "end_turn"
     yield json.dumps({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}})
@@ -269,14 +251,6 @@ def named(event: str) -> str:
 
 def _pieces(text: str) -> Iterator[str]:
     return (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
-
-
-def _block(index: int, block: JsonDict) -> str:
-    return json.dumps({"type": "content_block_start", "index": index, "content_block": block})
-
-
-def _delta(index: int, delta: JsonDict) -> str:
-    return json.dumps({"type": "content_block_delta", "index": index, "delta": delta})
 
 
 def _frame(kind: str) -> JsonDict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from handrail import Config, Handrail
 from handrail.approval import Answer, ApprovalRequest, Decision
 from handrail.base.workers import run_async
-from handrail.config.strength import Kept, _limit
+from handrail.config.strength import _limit
 from handrail.environments.shell_host.deletion_limit import read_index
 from handrail.protocols import ActionKind
 from handrail.settings.sections import ApprovalsConfig, EffectsConfig, PauseConfig, TerminalConfig
@@ -171,9 +172,16 @@ def test_a_sensitive_file_waits_at_once(run: Run, work: Path, approver: Approver
     assert (work / name).read_text() == "secret"
 
 
+def test_a_process_that_works_in_the_root_folder_is_in_no_project() -> None:
+    module = "handrail.environments.shell_host.deletion_limit"
+    code = f"import os; from {module} import _project_of; os.chdir('/'); print(_project_of(os.getpid()))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert found.stdout == "/\n"
+
+
 @pytest.mark.parametrize(
     ("before", "wanted", "kept"),
-    [(100, 50, Kept(50, False)), (100, 200, Kept(100, True)), (100, 0, Kept(100, True)), (0, 5, Kept(5, False))],
+    [(100, 50, 50), (100, 200, 100), (100, 0, 100), (0, 5, 5)],
 )
-def test_a_project_can_only_lower_the_limit(before: int, wanted: int, kept: Kept) -> None:
+def test_a_project_can_only_lower_the_limit(before: int, wanted: int, kept: int) -> None:
     assert _limit(before, wanted) == kept

@@ -42,7 +42,7 @@ class Recorder:
 
     def conflicts(self, call: int, only: str = "") -> list[Conflict]:
         self.journal.refresh()
-        return conflicts(self.journal, call, self.entries(call, only))
+        return conflicts(self.journal, call, self.entries(call, only), {})
 
     def entries(self, call: int, only: str = "") -> list[Any]:
         self.journal.refresh()

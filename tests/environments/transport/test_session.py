@@ -48,8 +48,7 @@ def test_the_far_side_needs_only_python_3_8_and_itself(path: Path) -> None:
 
 
 def test_all_of_the_far_side_is_sent() -> None:
-    # The launcher is read from its file, on this machine only.
-    assert {path.stem for path in SOURCES} - {"__init__", "launcher"} == {
+    assert {path.stem for path in SOURCES} - {"__init__"} == {
         name for names in bundle.BY_ROLE.values() for name in names
     }
 

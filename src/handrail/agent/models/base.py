@@ -1,7 +1,5 @@
 """The interface of a model (an answer in pieces, an error that says whether to retry), and asking one for a whole answer."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
@@ -107,9 +105,7 @@ class Answer(NamedTuple):
     cut_off: bool
 
 
-async def whole_answer(
-    asking: AsyncIterator[Event | Answer], listener: Callable[[Event], object] = lambda _: None
-) -> Answer:
+async def whole_answer(asking: AsyncIterator[Event | Answer], listener: Callable[[Event], object]) -> Answer:
     """The answer, once it is whole; `listener` gets the events before. Raises ModelError."""
     async for event in asking:
         if isinstance(event, Answer):
@@ -118,19 +114,16 @@ async def whole_answer(
     raise ModelError("the model sent no answer")
 
 
-async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
+async def ask_aside(requests: "ModelRequests", messages: Messages, task: str, hook: Callable[..., object]) -> Answer:
     """An answer beside the conversation, for the `task`. `hook` calls those who observe it. Raises ModelError."""
     model, began = requests.models[0], time.time()
-    request = {
-        "model": model.name,
-        "provider": getattr(model, "provider", DEFAULT_PROVIDER),
-        "messages": list(messages),
-    }
-    about: JsonDict = {"aux_task": task, "request": {**request, "message_count": len(messages)}}
+    sent = {"model": model.name, "provider": getattr(model, "provider", DEFAULT_PROVIDER)}
+    request = {**sent, "messages": list(messages), "message_count": len(messages)}
+    about: JsonDict = {"aux_task": task, "request": request}
     hook("pre_auxiliary_call", **about)
     about |= {"response": {}, "error": None}
     try:
-        answer = await whole_answer(requests.ask(messages, []))
+        answer = await whole_answer(requests.ask(messages, []), lambda _: None)
         about["response"] = {"response_model": answer.model, "message": answer.message, "usage": answer.usage._asdict()}
         return answer
     except BaseException as error:
@@ -142,8 +135,6 @@ async def ask_aside(requests: ModelRequests, messages: Messages, task: str, hook
 
 
 class PartialAnswer:
-    """The pieces of one attempt."""
-
     def __init__(self) -> None:
         self.text: list[str] = []
         self.chars = 0
@@ -178,8 +169,7 @@ class PartialAnswer:
 
     def answer(self, model: str) -> Answer:
         message: JsonDict = {"role": "assistant", "content": "".join(self.text)}
-        calls = [self.calls[index] for index in sorted(self.calls)]
-        if calls:
+        if calls := [self.calls[index] for index in sorted(self.calls)]:
             message["tool_calls"] = [
                 {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
                 for call_id, name, arguments in calls
@@ -201,7 +191,7 @@ class ModelRequests:
         self.models = list(models)
         self._attempts, self._sleep = attempts, sleep
 
-    def tuned(self, name: str, options: Mapping[str, Any]) -> ModelRequests:
+    def tuned(self, name: str, options: Mapping[str, Any]) -> "ModelRequests":
         """The same with further fields in each request, and another first model of that name at the same place. Models that
         cannot do that stay as they are."""
         if not options and name == self.models[0].name:
@@ -212,23 +202,22 @@ class ModelRequests:
         return ModelRequests(models, attempts=self._attempts, sleep=self._sleep)
 
     async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
-        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers.
-
-        An attempt that breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was
-        shown so far is void.
-        """
+        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers. An attempt that
+        breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was shown so far is
+        void."""
         for place, model in enumerate(self.models):
             for attempt in range(self._attempts):
                 partial = PartialAnswer()
                 try:
                     async for piece in _pieces(model, messages, tools):
-                        event = partial.add(piece)
-                        if event is not None:
+                        if (event := partial.add(piece)) is not None:
                             yield event
                     yield partial.answer(model.name)
                     return
                 except ModelError as error:
-                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
+                    # With jitter, so that agents that were refused together do not retry together.
+                    pause = min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)
+                    wait = pause if error.retry_after is None else error.retry_after
                     # Rather than wait an hour, use another model or fail.
                     last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
@@ -249,8 +238,3 @@ async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) ->
         raise
     except Exception as error:  # a custom model may raise anything
         raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
-
-
-def _back_off(attempt: int) -> float:
-    # With jitter, so that agents that were refused together do not retry together.
-    return min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

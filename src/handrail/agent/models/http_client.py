@@ -145,15 +145,11 @@ class HttpModel:
             raise self._refusal(response, self._reason(b"".join(pieces)))
 
     def _refusal(self, response: httpx.Response, message: str) -> ModelError:
-        where, status = self.where, response.status_code
+        name, where, variable, status = self.name, self.where, self.key_variable, response.status_code
         if status in (401, 403):
-            return ModelError(
-                f"{where} refuses the key; set {self.key_variable} to one that is valid there ({message})"
-            )
+            return ModelError(f"{where} refuses the key; set {variable} to one that is valid there ({message})")
         if status == 404:
-            return ModelError(
-                f"{where} has no model {self.name!r}; `handrail model list` shows what it has ({message})"
-            )
+            return ModelError(f"{where} has no model {name!r}; `handrail model list` shows what it has ({message})")
         after = response.headers.get("retry-after", "")
         return ModelError(
             f"{where} answers {status}: {message}",

@@ -1,25 +1,20 @@
 """Which models an agent asks: from the configuration, the environment, or a server that runs on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...base.lazy_module import named
 from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...settings.services import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
+from ...plugins.loader import Plugins
+from ...settings.services import DEFAULT_PROVIDER, PROVIDERS, ModelConfig, ProviderSpec
 from .base import NO_PRICES, Prices, StreamingModel, streaming
-
-if TYPE_CHECKING:
-    from ...plugins.loader import Plugins
-    from ...settings.services import ModelConfig
 
 HOW_TO = "run `handrail setup`, or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or ANTHROPIC_API_KEY"
 Providers = Mapping[str, ProviderSpec]
@@ -80,8 +75,7 @@ def _provider_by(name: str, config: ModelConfig, providers: Providers) -> str:
 
 def find(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> Choice | None:
     """The configured model, else the first model of a server that runs on this machine."""
-    chosen = choose(config, name=name, providers=providers)
-    if chosen is not None:
+    if (chosen := choose(config, name=name, providers=providers)) is not None:
         return chosen
     for server in local_servers():
         return Choice(server.models[0], DEFAULT_PROVIDER, server.base_url, "", f"{server.what} on this machine")
@@ -90,8 +84,7 @@ def find(config: ModelConfig, *, name: str | None = None, providers: Providers =
 
 def build(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> list[StreamingModel]:
     """The models in the order in which they are asked. Raises ModelError with what to do when there is none."""
-    choice = find(config, name=name, providers=providers)
-    if choice is None:
+    if (choice := find(config, name=name, providers=providers)) is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
     others = [_sibling(choice, each, config, providers) for each in config.fallbacks if each != choice.name]
     return [connect(each, config, providers) for each in (choice, *others)]
@@ -134,8 +127,7 @@ def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDER
 
 async def models_at(choice: Choice, config: ModelConfig, providers: Providers = PROVIDERS) -> list[str]:
     """The names of the models that a provider offers; of one that cannot list them, the chosen model alone."""
-    available = getattr(connect(choice, config, providers), "available", None)
-    if available is None:
+    if (available := getattr(connect(choice, config, providers), "available", None)) is None:
         return [choice.name] if choice.name else []
     names: list[str] = await available()
     return names

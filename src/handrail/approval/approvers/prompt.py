@@ -14,14 +14,8 @@ from ..display import columns, lines, visible, wrapped
 from ..questions import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
-ANSWERS |= {
-    "r": Decision.TRY,
-    "t": Decision.TASK,
-    "yes": Decision.ONCE,
-    "y": Decision.ONCE,
-    "no": Decision.DENY,
-    "n": Decision.DENY,
-}
+ANSWERS |= {"r": Decision.TRY, "t": Decision.TASK, **dict.fromkeys(("yes", "y"), Decision.ONCE)}
+ANSWERS |= dict.fromkeys(("no", "n"), Decision.DENY)
 
 _VERBS = {
     ActionKind.COMMAND: "wants to run",
@@ -46,8 +40,6 @@ _STYLES: dict[str | Kind, str] = {
     Kind.ADDED: "32",
     Kind.REMOVED: "31",
 }
-
-
 # How many lines of what would be written a question shows at first.
 PREVIEW_LINES = 16
 _WIDE = 60

@@ -4,34 +4,28 @@ It is asked only about commands whose effects all stay in the project or in temp
 lies can do no more damage than that. Its yes counts once. Any reply but the three words passes the request on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
 import os
 import re
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ...errors import ToolError
-from ...judge.grammar.parser import Parser
+from ...judge.grammar.parser import Budget, Parser
 from ...judge.grammar.syntax import ShellSyntaxError
 from ...judge.values.assessment import Reach
 from ...net.http_client import ask
 from ...protocols import ActionKind, Answer, ApprovalRequest, Decision
+from ...settings.sections import ApprovalsConfig
 from ..allowlist import parse_grant_key
 from ..display import without_secrets
-
-if TYPE_CHECKING:
-    from ...judge.grammar.parser import Budget
-    from ...settings.sections import ApprovalsConfig
 
 log = logging.getLogger(__name__)
 
 _LOW_RISK = frozenset({Reach.TEMP, Reach.PROJECT})
-_MAX_TOKENS = 16
-_MAX_COMMAND = 4000
+_MAX_TOKENS, _MAX_COMMAND = 16, 4000
 _COULD_BE_COMMENT = re.compile(r"(?:^|[\s;&|()`])#")
 _SYSTEM = """You decide whether a shell command that an AI agent wants to run needs a person to look at it.
 Answer with exactly one word and nothing else:
@@ -58,9 +52,7 @@ class SmartApprover:
         self._model, self._timeout = model, timeout
 
     async def decide(self, request: ApprovalRequest) -> Answer | None:
-        if not is_low_risk(request):
-            return None
-        command = without_comments(request.text)
+        command = without_comments(request.text) if is_low_risk(request) else None
         if command is None:
             return None
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _question(request, command)}]
@@ -100,31 +92,23 @@ def is_low_risk(request: ApprovalRequest) -> bool:
 
 
 def _question(request: ApprovalRequest, command: str) -> str:
-    return json.dumps(
-        {
-            "command": without_secrets(command)[0],
-            "working_directory": request.cwd,
-            "found": [{"rule": concern.rule, "why": concern.why} for concern in request.concerns],
-        }
-    )
+    found = [{"rule": concern.rule, "why": concern.why} for concern in request.concerns]
+    return json.dumps({"command": without_secrets(command)[0], "working_directory": request.cwd, "found": found})
 
 
 def without_comments(command: str) -> str | None:
     """The command without comments, where text for the judge could hide. None when the comments cannot be found for sure."""
     if "#" not in command:
         return command
-    finder = _CommentFinder(command)
+    finder, stripped = _CommentFinder(command), command
     try:
         finder.whole()
     except ShellSyntaxError:
         return None
     if finder.cuts:  # positions are not those of the text any more
         return None
-    parts, position = [], 0
-    for start, end in sorted(finder.comments):
-        parts.append(command[position:start])
-        position = end
-    stripped = "".join([*parts, command[position:]])
+    for start, end in sorted(finder.comments, reverse=True):
+        stripped = stripped[:start] + stripped[end:]
     return None if _COULD_BE_COMMENT.search(stripped) else stripped
 
 
@@ -146,8 +130,7 @@ class _CommentFinder(Parser):
             self.position = end
 
 
-_MAX_BYTES = 256 * 1024
-_MAX_SECONDS = 600.0  # the caller waits for less
+_MAX_BYTES, _MAX_SECONDS = 256 * 1024, 600.0  # the caller waits for less
 _WHO = "the smart model"
 
 

@@ -94,18 +94,20 @@ def terminal() -> Iterator[Tty | None]:
     """The terminal on stdin and stderr, or the one that this process belongs to when those lead elsewhere."""
     if sys.stdin is not None and sys.stderr is not None and os.isatty(0) and os.isatty(2):
         with _controlling() as stream:
-            yield Tty(0, stream) if stream is not None and _is_stderr(stream) else Tty(0, sys.stderr, apart=False)
+            tty = Tty(0, sys.stderr, apart=False)
+            with contextlib.suppress(OSError):  # a console, or not Linux
+                tty = Tty(0, stream) if stream is not None and device(stream.fileno()) == device(2) else tty
+            yield tty
         return
     with _controlling() as stream:
         if stream is None:
             yield None
             return
-        number = stream.fileno()
         in_foreground = False
         with contextlib.suppress(OSError):
-            in_foreground = os.tcgetpgrp(number) == os.getpgrp()
+            in_foreground = os.tcgetpgrp(stream.fileno()) == os.getpgrp()
         # A job in the background would be stopped by reading.
-        yield Tty(number, stream) if in_foreground else None
+        yield Tty(stream.fileno(), stream) if in_foreground else None
 
 
 @contextlib.contextmanager
@@ -118,12 +120,6 @@ def _controlling() -> Iterator[TextIO | None]:
         return
     with open(number, "w", encoding="utf-8", errors="replace") as stream:
         yield stream
-
-
-def _is_stderr(stream: TextIO) -> bool:
-    with contextlib.suppress(OSError):  # a console, or not Linux
-        return device(stream.fileno()) == device(2)
-    return False
 
 
 # After so many answers to a question that was painted over, the terminal is taken to be somebody else's.
@@ -213,10 +209,9 @@ class _Conversation:
 
     def _denied_with_reason(self) -> Answer | None:
         text = self._line("What should it do instead? Enter denies, Esc goes back:", "")
-        if text is None:
-            return None
-        self._write("  Denied.\n")
-        return Answer(Decision.DENY, TerminalApprover.name, text.strip())
+        if text is not None:
+            self._write("  Denied.\n")
+        return None if text is None else Answer(Decision.DENY, TerminalApprover.name, text.strip())
 
     def _line(self, question: str, text: str) -> str | None:
         """A line that is typed below a question, which begins with `text`; None for Esc, or when it is not needed any more."""
@@ -323,10 +318,9 @@ def _read(number: int, gone: int, expires_at: float, interrupts: Sequence[int], 
             return None
         if number not in ready:
             return _NOT_YET
-        try:
+        piece = b""
+        with contextlib.suppress(OSError):  # the terminal went away
             piece = os.read(number, 4096)
-        except OSError:  # the terminal went away
-            return ""
         if not piece:
             return ""
         typed += piece
@@ -377,23 +371,20 @@ class TtyWatch:
     @contextlib.contextmanager
     def own_write(self) -> Iterator[None]:
         """Around each writing of one's own, which does not count."""
-        self._note(self._reports())
+        self.was_touched()
         yield
         reports = self._reports()
         # Ours are one report: the kernel joins equal ones that follow each other, and so also somebody else's with ours.
-        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
+        self._is_touched |= bool(reports[1:] if reports[:1] == [_IN_MODIFY] and not self._apart else reports)
 
     def was_touched(self) -> bool:
         """Whether something else opened the terminal or wrote to it since `reset`."""
-        self._note(self._reports())
+        self._is_touched |= bool(self._reports())
         return self._is_touched
 
     def reset(self) -> None:
         self._reports()
         self._is_touched = False
-
-    def _note(self, reports: list[int]) -> None:
-        self._is_touched |= bool(reports)
 
     def _reports(self) -> list[int]:
         found: list[int] = []

@@ -4,7 +4,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -109,12 +108,16 @@ def _details(result: JsonDict, arguments: JsonDict, theme: str) -> Iterator[Rend
     elif isinstance(result.get("matches"), list):
         yield from _last_lines("\n".join(map(row_text, result["matches"])))
     elif isinstance(result.get("todos"), list):
-        yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
+        for todo in [item for item in result["todos"] if isinstance(item, dict)]:
+            mark = TODO_MARKS.get(str(todo.get("status")), "☐")
+            yield Text(f"{mark} {visible(str(todo.get('content', '')))}", "dim")
     elif "undone" in result or "redone" in result:
         for key, done in UNDONE.items():
             yield from (Text(f"{done}: {visible(path)}", "dim") for path in result.get(key) or ())
     elif isinstance(result.get("results"), list):
-        yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
+        for child in [item for item in result["results"] if isinstance(item, dict) and "summary" in item]:
+            summary = shortened(" ".join(str(child["summary"]).split()), _REASON_CHARS)
+            yield Text(f"{child.get('status', '')}: {visible(summary)}", "dim")
 
 
 def _last_lines(output: str) -> Iterator[Text]:
@@ -125,13 +128,3 @@ def _last_lines(output: str) -> Iterator[Text]:
         lines = lines[above:]
     for line in lines:
         yield Text(line, "dim", no_wrap=True, overflow="ellipsis")
-
-
-def _todo(item: JsonDict) -> Text:
-    mark = TODO_MARKS.get(str(item.get("status")), "☐")
-    return Text(f"{mark} {visible(str(item.get('content', '')))}", "dim")
-
-
-def _child(item: dict[str, Any]) -> Text:
-    summary = " ".join(str(item["summary"]).split())
-    return Text(f"{item.get('status', '')}: {visible(shortened(summary, _REASON_CHARS))}", "dim")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import os
 import re
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -42,7 +41,6 @@ from .view import OpenChild, View
 if TYPE_CHECKING:
     from .input import Input, PlainInput
 
-
 T = TypeVar("T")
 CODING = "coding"
 
@@ -58,11 +56,6 @@ class Command(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-def _of_plugins(app: Handrail) -> list[Command]:
-    found = app.plugins.contributions.chat_commands if app.plugins else {}
-    return [Command(name, each.hint, each.about, with_text(Chat.say, each.reply)) for name, each in found.items()]
-
-
 def with_text(act: Callable[[Chat, str], None], text: Callable[[str], str]) -> Callable[[Chat, str], None]:
     """What a command does whose text depends on the words after it."""
     return lambda chat, rest: act(chat, text(rest))
@@ -75,7 +68,9 @@ class Chat:
         self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
     ) -> None:
         self.app, self.screen, self.store = app, screen, store
-        self._commands, self.options = [*commands, *_of_plugins(app)], options
+        found = app.plugins.contributions.chat_commands if app.plugins else {}
+        added = (Command(name, each.hint, each.about, with_text(Chat.say, each.reply)) for name, each in found.items())
+        self._commands, self.options = [*commands, *added], options
         self.offers = ServerOffers(app)
         self.view = View(screen, app.runtime.registry, OpenChild(store))
         self.view.shows_thoughts = app.config.model.show_reasoning
@@ -119,12 +114,6 @@ class Chat:
         self.set_mode(usual_mode(profile) if self.mode is usual_mode(before) else self.mode)
         self._status.refresh()
 
-    def load_ahead(self) -> None:
-        """Load what the first question needs."""
-        load = getattr(self.agent.models[0], "load", None)
-        if load is not None:
-            threading.Thread(target=load, name="handrail-load").start()
-
     def close(self) -> None:
         if not hasattr(self, "agent"):
             return
@@ -139,40 +128,35 @@ class Chat:
 
     def talk(self, first: str = "") -> None:
         """Runs until the user leaves, which raises Leave."""
-        try:
-            self._talk(first)
-        finally:
-            self.pastes.close()
-
-    def _talk(self, first: str) -> None:
-        self._say_what_protects()
-        if first:
-            self.screen.write(f"› {visible(first)}\n")
-            self._do(first)
-        self._take_early_input()
-        interrupts = 0
-        while True:
-            try:
-                line = self._read()
-            except EOFError:
-                raise Leave from None
-            except KeyboardInterrupt:
-                interrupts = interrupts + 1 if self._input.is_empty else 0
-                if interrupts > 1:
-                    raise Leave(130) from None
-                if interrupts:
-                    self.say("Ctrl-C again, Ctrl-D or /quit leaves.", "dim")
-                continue
-            interrupts = 0
-            if line.strip():
-                self._do(line)
-
-    def _say_what_protects(self) -> None:
-        """In full at the first chat, then in a few words."""
-        if (found := self.protection()) is not None:
-            short = f"{re.split('[:;]', found.line)[0]} (/status)"
-            line = short if _history().exists() else f"{found.line}; F2 changes the profile"
-            self.say(f"{line[0].upper()}{line[1:]}.", "dim" if found.is_whole else "yellow")
+        with contextlib.closing(self.pastes):
+            if (found := self.protection()) is not None:  # in full at the first chat, then in a few words
+                short = f"{re.split('[:;]', found.line)[0]} (/status)"
+                line = short if _history().exists() else f"{found.line}; F2 changes the profile"
+                self.say(f"{line[0].upper()}{line[1:]}.", "dim" if found.is_whole else "yellow")
+            if first:
+                self.screen.write(f"› {visible(first)}\n")
+                self._do(first)
+            typed = TypedAhead(self.draft, self.pastes)  # before the first prompt; Enter sends there, too
+            with self.screen.reading_keys() as reads:
+                if reads:
+                    typed.feed(self.screen.keys(0))
+            self._ahead += map(self.pastes.unfolded, typed.lines)
+            self.draft, interrupts = typed.text, 0
+            while True:
+                try:
+                    line = self._read()
+                except EOFError:
+                    raise Leave from None
+                except KeyboardInterrupt:
+                    interrupts = interrupts + 1 if self._input.is_empty else 0
+                    if interrupts > 1:
+                        raise Leave(130) from None
+                    if interrupts:
+                        self.say("Ctrl-C again, Ctrl-D or /quit leaves.", "dim")
+                    continue
+                interrupts = 0
+                if line.strip():
+                    self._do(line)
 
     def protection(self) -> protection.Enforcement | None:
         """What holds back commands on this machine; None if they run elsewhere."""
@@ -183,11 +167,10 @@ class Chat:
 
     def ask(self, text: str, *, attaches: bool = True) -> None:
         """One turn of the agent. With `attaches` the files that the text mentions are sent with it."""
-        notes, self.notes = self.notes, []
+        whole, self.notes = "\n\n".join([text, *self.notes]), []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Esc stops it")
         self.view.child.begin(self.agent.session_id)
         typed = self.view.ahead = TypedAhead(self.draft, self.pastes)
-        whole = "\n\n".join([text, *notes])
         message = self._with_mentions(whole) if attaches else whole
         try:
             with self.screen.reading_keys() as reads:
@@ -256,10 +239,9 @@ class Chat:
     def wait_for(self, status: str, work: Coroutine[Any, Any, T]) -> T:
         """What the work returns; the status is shown meanwhile. Ctrl-C cancels it, and a second one leaves."""
         cancel = CancelToken()
-        stop = partial(cancel.cancel, "interrupted by Ctrl-C")
+        stop, waits = partial(cancel.cancel, "interrupted by Ctrl-C"), partial(run_async, work, cancel=cancel)
         self.view.begin(status)
         try:
-            waits = partial(run_async, work, cancel=cancel)
             return turn.run(waits, stop=stop, draw=self.view.draw, suspend=self.screen.suspend)
         finally:
             self.view.end()
@@ -309,15 +291,6 @@ class Chat:
         if not is_private:
             self.notes.append(self.app.environments.masker(ran.for_agent(command)))
 
-    def _take_early_input(self) -> None:
-        """Take what was typed before the first prompt; Enter sends there, too."""
-        typed = TypedAhead(self.draft, self.pastes)
-        with self.screen.reading_keys() as reads:
-            if reads:
-                typed.feed(self.screen.keys(0))
-        self._ahead += map(self.pastes.unfolded, typed.lines)
-        self.draft = typed.text
-
     def _read(self) -> str:
         if self._ahead:
             line = self._ahead.pop(0)
@@ -359,13 +332,3 @@ class Chat:
 
 def _history() -> Path:
     return state_dir() / "chat_history"
-
-
-def log_to(screen: Screen) -> None:
-    """Show warnings of the runtime in the chat."""
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            screen.print(Text(visible(record.getMessage()), "yellow"))
-
-    logging.root.addHandler(Lines(logging.WARNING))

@@ -29,8 +29,8 @@ from .pastes import Pastes
 from .screen import CLEAR, Screen
 from .turn import Leave, signals
 
-# What can come after a command's name; after a tab, what it is.
-Choices = Callable[[], Iterable[str]]
+# Of each command what it does, and what can come after its name; after a tab, what that is.
+Commands = Mapping[str, tuple[str, Callable[[], Iterable[str]]]]
 _REFRESH_SECONDS = 1.0  # of the line below the prompt
 
 
@@ -41,7 +41,7 @@ class Input:
         self,
         *,
         history: Path,
-        choices: Callable[[], Mapping[str, tuple[str, Choices]]],
+        choices: Callable[[], Commands],
         resources: Callable[[], Iterable[str]],
         toolbar: Callable[[], str],
         coloured: bool,
@@ -50,7 +50,8 @@ class Input:
         next_mode: Callable[[], object],
         next_profile: Callable[[], object] = lambda: None,
     ) -> None:
-        _make_private(history)
+        history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(history, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))  # nobody else reads it
         self._pastes = pastes
         self._is_woken = False
         self._leave_soon: Callable[[], None] = lambda: None
@@ -163,8 +164,7 @@ class PlainInput:
 
 
 def _line() -> str:
-    line = sys.stdin.readline()
-    if not line:
+    if not (line := sys.stdin.readline()):
         raise EOFError
     return line.rstrip("\n")
 
@@ -173,10 +173,7 @@ class _Words(Completer):
     """Slash commands and what follows them; files after `@`; paths after `!`, and for words that look like one."""
 
     def __init__(
-        self,
-        choices: Callable[[], Mapping[str, tuple[str, Choices]]],
-        resources: Callable[[], Iterable[str]],
-        folder: Callable[[], str],
+        self, choices: Callable[[], Commands], resources: Callable[[], Iterable[str]], folder: Callable[[], str]
     ) -> None:
         self._choices, self._resources, self._folder, self._files = choices, resources, folder, FolderIndex()
         self._paths = PathCompleter(expanduser=True)
@@ -274,8 +271,3 @@ def _keys(pastes: Pastes, next_mode: Callable[[], object], next_profile: Callabl
         event.current_buffer.newline(copy_margin=False)
 
     return keys
-
-
-def _make_private(history: Path) -> None:
-    history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(history, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))

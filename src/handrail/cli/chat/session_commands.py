@@ -1,6 +1,6 @@
 """Slash commands about conversations: this one and earlier ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,23 +31,8 @@ def rewind(chat: Chat, rest: str) -> None:
     """To before a message of yours, by its number; without one they are listed."""
     if rest:
         _go_back(chat, *back.since(chat.agent, rest))
-    else:
-        _list_messages(chat, back.asked(chat.agent))
-
-
-def rewind_choices(chat: Chat) -> Iterable[str]:
-    return [*(str(number) for number in range(len(back.asked(chat.agent)), 0, -1)), *back.PARTS]
-
-
-def _go_back(chat: Chat, messages: Sequence[StoredMessage], part: str) -> None:
-    lines, taken = back.go_back(chat.agent, chat.app.effects, messages, part)
-    for line in lines:
-        chat.say(visible(line))
-    chat.draft = taken or chat.draft
-
-
-def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
-    if not asked:
+        return
+    if not (asked := back.asked(chat.agent)):
         chat.say("You have not said anything in this session yet.")
         return
     changing = [one.begun for one in chat.app.effects.last(1000, session=chat.agent.session_id)]
@@ -60,13 +45,20 @@ def _list_messages(chat: Chat, asked: Sequence[StoredMessage]) -> None:
     chat.say("/rewind N goes back to before it, and so do the files; add `message` or `files` for one of them.", "dim")
 
 
+def _go_back(chat: Chat, messages: Sequence[StoredMessage], part: str) -> None:
+    lines, taken = back.go_back(chat.agent, chat.app.effects, messages, part)
+    for line in lines:
+        chat.say(visible(line))
+    chat.draft = taken or chat.draft
+
+
 def save(chat: Chat, rest: str) -> None:
     path = Path(rest or f"handrail-{chat.agent.session_id}.md").expanduser()
     info = chat.store.get(chat.agent.session_id)
     if path.suffix == ".jsonl":
         text = "".join(f"{line}\n" for line in as_jsonl(chat.store, info.id))
     else:
-        text = as_markdown(chat.agent.loop.conversation.messages, info)
+        text = _as_markdown(chat.agent.loop.conversation.messages, info)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -81,9 +73,9 @@ def resume(chat: Chat, rest: str) -> None:
     if rest:
         if chat.store.get(rest).id == chat.agent.session_id:
             chat.say("That is the current session.")
-            return
-        chat.open(rest)
-        greet(chat)
+        else:
+            chat.open(rest)
+            greet(chat)
         return
     marks = {chat.agent.session_id: " (this one)"}
     found = [each for each in chat.store.recent(limit=LISTED) if each.title or each.id in marks]
@@ -92,7 +84,7 @@ def resume(chat: Chat, rest: str) -> None:
     chat.say("/resume ID continues one.", "dim")
 
 
-def resume_choices(chat: Chat) -> Iterable[str]:
+def resume_choices(chat: Chat) -> list[str]:
     found = [info for info in chat.store.recent(limit=LISTED) if info.title and info.id != chat.agent.session_id]
     return [f"{info.id}\t{visible(info.title)}" for info in found]
 
@@ -156,8 +148,7 @@ def children(chat: Chat, rest: str) -> None:
 
 def greet(chat: Chat) -> None:
     """Who is there, and where the conversation was."""
-    agent = chat.agent
-    info = chat.store.get(agent.session_id)
+    agent, info = chat.agent, chat.store.get(chat.agent.session_id)
     chat.say(f"Handrail {__version__} · {agent.models[0].name} · session {info.id}", "bold")
     if len(agent.loop.conversation):
         chat.say(shortened(f"{info.title or 'no title'}, in {agent.cwd}", chat.screen.width), "dim")
@@ -170,7 +161,7 @@ _RESULT_CHARS = 2_000
 _SHOWN_CHARS = 600
 
 
-def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
+def _as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
     began = datetime.fromtimestamp(info.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts = [f"# {info.title or 'A conversation'}", f"Session {info.id} with {info.model}, {began}, in `{info.cwd}`."]
     for message in messages:
@@ -182,7 +173,10 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
                 parts += [f"## Agent\n\n{text}"] if text else []
                 parts += [f"`{call}`" for call in calls_of(message)]
             case "tool":
-                parts.append(_fenced(shortened(text, _RESULT_CHARS)))
+                cut = shortened(text, _RESULT_CHARS)
+                longest = max((len(line) - len(line.lstrip("`")) for line in cut.splitlines()), default=0)
+                fence = "`" * max(3, longest + 1)
+                parts.append(f"{fence}\n{cut}\n{fence}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -199,9 +193,3 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
             screen.markdown(text)
         for call in calls_of(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
-
-
-def _fenced(text: str) -> str:
-    longest = max((len(line) - len(line.lstrip("`")) for line in text.splitlines()), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text}\n{fence}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ...agent.rewind import PARTS
+from ...agent import rewind as back
 from ...approval.policy import Mode
 from ...environments.profiles import Profile
 from . import session_commands, tool_commands, work_commands
@@ -39,8 +39,8 @@ _CHOICES: dict[str, Callable[[Chat], Iterable[str]]] = {
     "mode": lambda _: [each.value for each in Mode],
     "profile": lambda _: [each.value for each in Profile],
     "yolo": lambda _: ("on", "off"),
-    "undo": lambda _: PARTS,
-    "rewind": session_commands.rewind_choices,
+    "undo": lambda _: back.PARTS,
+    "rewind": lambda chat: [*map(str, range(len(back.asked(chat.agent)), 0, -1)), *back.PARTS],
     "theme": lambda _: work_commands.THEMES,
     "resume": session_commands.resume_choices,
 }

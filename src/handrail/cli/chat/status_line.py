@@ -38,8 +38,7 @@ class StatusLine:
         facts += [f"todo {done}/{len(todos)}"] if todos else []
         running = sum(1 for one in self._app.processes.list() if one.record.ended_at is None)
         facts += [f"{running} in background"] if running else []
-        facts.append(git_branch(agent.cwd))
-        facts.append(agent.cwd.replace(os.path.expanduser("~"), "~", 1))
+        facts += [git_branch(agent.cwd), agent.cwd.replace(os.path.expanduser("~"), "~", 1)]
         facts.append(str(self._app.environments.settings(agent.session_id).options.get("profile") or ""))
         self._facts = [*filter(None, facts), "/help"]
 

@@ -82,8 +82,7 @@ def model(chat: Chat, rest: str) -> None:
 
 def _check(chat: Chat, model: StreamingModel) -> None:
     """Raises InvalidArguments for a name that its provider does not have. Not every provider can list its models."""
-    available = getattr(model, "available", None)
-    if available is None:
+    if (available := getattr(model, "available", None)) is None:
         return
     try:
         known = chat.wait_for(f"looking for {model.name}", asyncio.wait_for(available(), _LIST_SECONDS))
@@ -131,16 +130,9 @@ def processes(chat: Chat, rest: str) -> None:
         chat.screen.write(visible(clean(table.get(name.strip()).tail(_LOG_BYTES).data)).rstrip("\n") + "\n")
     elif rest:
         raise InvalidArguments("/processes, /processes log ID, or /processes kill ID")
-    else:
-        _show_processes(chat)
-
-
-def _show_processes(chat: Chat) -> None:
-    running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
-    rows = [
-        (one.id, one.status().state.value, since(one.record.started_at), visible(one.record.command)) for one in running
-    ]
-    if rows:
+    elif running := [one for one in table.list() if one.record.ended_at is None]:
+        about = [(one.id, one.status().state.value, one.record) for one in running]
+        rows = [(name, state, since(record.started_at), visible(record.command)) for name, state, record in about]
         chat.screen.table(("ID", "STATUS", "AGE", "COMMAND"), rows)
     else:
         chat.say("Nothing runs in the background.")
@@ -148,22 +140,14 @@ def _show_processes(chat: Chat) -> None:
 
 def approve(chat: Chat, rest: str) -> None:
     """Without an id: what waits, and what is allowed. With one: answer it."""
-    words = rest.split()
-    if not words:
-        _show_approvals(chat)
-        return
-    store = chat.app.gate.store
-    stored = store.get(words[0])
-    answer = chosen(stored, words[1] if len(words) > 1 else "")
-    if answer is None:
-        return
-    before = store.answer(stored.request.id, answer)
-    result = "denied" if answer.decision is Decision.DENY else f"allowed, {answer.decision.value}"
-    chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
-
-
-def _show_approvals(chat: Chat) -> None:
     gate = chat.app.gate
+    if words := rest.split():
+        stored = gate.store.get(words[0])
+        if (answer := chosen(stored, words[1] if len(words) > 1 else "")) is not None:
+            before = gate.store.answer(stored.request.id, answer)
+            result = "denied" if answer.decision is Decision.DENY else f"allowed, {answer.decision.value}"
+            chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
+        return
     waiting = gate.store.pending()
     chat.say(f"Mode {chat.mode.value}: {MEANINGS[chat.mode]}. /mode or Shift-Tab changes it.")
     for stored in waiting:
@@ -197,9 +181,9 @@ def _show_choice(chat: Chat, meanings: Mapping[Any, str], now: object) -> None:
 
 
 def yolo(chat: Chat, rest: str) -> None:
-    wanted = _switched("yolo", rest, now=chat.mode is Mode.YOLO)
-    chat.set_mode(Mode.YOLO if wanted else Mode.AUTO)
-    if wanted:
+    if _switched("yolo", rest, now=chat.mode is Mode.YOLO):
+        chat.set_mode(Mode.YOLO)
         chat.say("You are not asked from now on. Blocked actions and your deny list still apply.", "yellow")
     else:
+        chat.set_mode(Mode.AUTO)
         chat.say("You are asked again.")

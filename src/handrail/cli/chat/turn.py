@@ -18,7 +18,7 @@ from ..runtime import handling
 from .screen import keyboard
 
 T = TypeVar("T")
-
+Act = Callable[[], object]
 FRAME_SECONDS = 0.1
 _LAST_SECONDS = 10.0  # nobody waits at a terminal that is gone
 _LEAVE_SECONDS = 30.0  # longer than closing everything takes
@@ -36,21 +36,13 @@ class Leave(SystemExit):
         super().__init__(code)
 
 
-def run(
-    work: Callable[[], T],
-    *,
-    stop: Callable[[], object],
-    draw: Callable[[], object],
-    suspend: Callable[[], object],
-    read_keys: Callable[[], object] | None = None,
-) -> T:
+def run(work: Callable[[], T], *, stop: Act, draw: Act, suspend: Act, read_keys: Act | None = None) -> T:
     """Returns what `work` returns. Calls `stop` at the first Ctrl-C, `draw` ten times per second. Raises Leave at the second.
 
     `suspend` is called for Ctrl-Z, and returns when the user comes back.
     `read_keys`, if given, waits for typed keys between two drawings, for at most a moment.
     """
-    changed = threading.Event()
-    pressed = 0
+    changed, pressed = threading.Event(), 0
     with signals(signal.SIGTSTP) as received, keyboard(shown=False):
         future = pool.submit(work)
         future.add_done_callback(lambda _: changed.set())
@@ -84,7 +76,7 @@ class Received:
 
     interrupts = end = 0
     suspends = False
-    listener: Callable[[], object] = staticmethod(lambda: None)
+    listener: Act = staticmethod(lambda: None)
 
 
 @contextlib.contextmanager
@@ -110,7 +102,7 @@ def signals(*more: int) -> Iterator[Received]:
         yield received
 
 
-def leave_on_signals(last_step: Callable[[], object]) -> None:
+def leave_on_signals(last_step: Act) -> None:
     """Between turns the end of the terminal raises Leave immediately, and only once: what closes then is not interrupted.
 
     Should the process not end in half a minute all the same, it does `last_step` and exits.
@@ -121,7 +113,7 @@ def leave_on_signals(last_step: Callable[[], object]) -> None:
 
 
 class _Leaving:
-    def __init__(self, last_step: Callable[[], object]) -> None:
+    def __init__(self, last_step: Act) -> None:
         self._last_step, self._has_begun = last_step, False
 
     def begin(self, number: int) -> None:

@@ -33,7 +33,7 @@ class View:
         self._lock = threading.RLock()
         self._calls: dict[str, Call] = {}
         self._count = 0
-        self._answer = Answer(self._set)
+        self._answer = Answer(lambda part: screen.markdown(part, self._lines(), end="\n"))
         self._thought = Thought()
         self.shows_thoughts = True
         self.ahead: TypedAhead | None = None  # what is typed meanwhile
@@ -45,8 +45,7 @@ class View:
     def begin(self, status: str) -> None:
         """A turn begins."""
         with self._lock:
-            self._since, self._status, self._count = time.monotonic(), status, 0
-            self._is_stopping = False
+            self._since, self._status, self._count, self._is_stopping = time.monotonic(), status, 0, False
             self._calls.clear()
 
     def listen(self, event: events.Event) -> None:
@@ -58,12 +57,10 @@ class View:
             self._status, self._is_stopping = "stopping; press Ctrl-C again to leave", True
 
     def draw(self) -> None:
-        """Draw the lines below."""
         with self._lock:
             self.screen.below(self._lines())
 
     def _lines(self) -> list[Text]:
-        """What changes, as it is now."""
         now = time.monotonic()
         columns, rows = self.screen.size
         # Not more than half of the rows: should a narrower window wrap each line, none is pushed out of it for good.
@@ -117,14 +114,15 @@ class View:
                     self._thought.add(text)
             case events.ToolStarted():
                 self._finish()
-                self._calls[event.call_id] = Call(
-                    event, self._registry, width=self.screen.width, theme=self.screen.code_theme
-                )
+                width, theme = self.screen.width, self.screen.code_theme
+                self._calls[event.call_id] = Call(event, self._registry, width=width, theme=theme)
             case events.ToolProgress():
                 if (call := self._calls.get(event.call_id)) is not None:
                     call.update(event)
             case events.ToolEnded():
-                self._ended(event)
+                if (call := self._calls.pop(event.call_id, None)) is not None:
+                    self._count += 1
+                    self.screen.print(*call.ended(event), below=self._lines())
             case events.Notice(text):
                 self._finish()
                 self._say(text, "yellow")
@@ -142,16 +140,6 @@ class View:
     def _keep_thought(self) -> None:
         if kept := self._thought.finish():
             self._say(kept, "dim italic")
-
-    def _ended(self, event: events.ToolEnded) -> None:
-        call = self._calls.pop(event.call_id, None)
-        if call is not None:
-            self._count += 1
-            self.screen.print(*call.ended(event), below=self._lines())
-
-    def _set(self, part: str) -> None:
-        """A part of the answer that is complete."""
-        self.screen.markdown(part, self._lines(), end="\n")
 
     def _turn_ended(self, event: events.TurnEnded) -> None:
         match event.end:
@@ -204,7 +192,6 @@ class Answer:
             self._flush()
 
     def finish(self) -> None:
-        """No more will come of it."""
         self._end_line()
         self._flush()
         self._lines, self._fence = [], ""
@@ -224,8 +211,7 @@ class Answer:
 
     def _add_line(self, line: str) -> None:
         stripped = line.strip()
-        mark = self._fence.strip()[:3]
-        if mark:
+        if mark := self._fence.strip()[:3]:
             if stripped.startswith(mark) and not stripped.strip(mark[0]):
                 self._fence = ""
         elif stripped.startswith(_FENCES):
@@ -261,7 +247,6 @@ class Thought:
         self._text += text
 
     def tail(self, width: int) -> list[str]:
-        """Its last lines."""
         kept = self._text[-_MAX_CHARS:].splitlines()[-_LIVE_LINES:]
         return [row for line in kept for row in textwrap.wrap(visible(line), width)][-_LIVE_LINES:]
 
@@ -301,8 +286,7 @@ class OpenChild:
             info = children[min(self._number, len(children)) - 1]
             head = f"▸ {visible(info.title) or info.id} · {self._number} of {len(children)}, Ctrl-O: next"
             messages = [stored.message for stored in self._store.messages(info.id)][-_CHILD_MESSAGES:]
-            self._found = [head, *list(_told(messages))[-most:]]
-            self._read_at = time.monotonic()
+            self._found, self._read_at = [head, *list(_told(messages))[-most:]], time.monotonic()
         return [Text(f"  {shortened(line, width - 3)}", "dim") for line in self._found]
 
     def _children(self) -> list[SessionInfo]:

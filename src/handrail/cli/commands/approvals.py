@@ -2,7 +2,6 @@
 
 A request can be answered from any terminal of yours; the first answer counts.
 
-\b
 Examples:
   handrail approvals list
   handrail approvals answer 3f9c once
@@ -13,12 +12,10 @@ import time
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from ...approval.approvers.prompt import allowed
 from ...approval.display import visible
 from ...approval.policy import read_policy
-from ...approval.records import Trial, counts_of, simulate_policy
+from ...approval.records import counts_of, simulate_policy
 from ...approval.settings import add_to_allowlist, remove_from_allowlist
 from ...approval.suggestions import Suggester, Suggestions
 from ...config.paths import config_path, state_dir
@@ -27,13 +24,12 @@ from ...errors import InvalidArguments
 from ...protocols import Decision
 from ...store.approvals import DecisionRecord, StoredGrant, StoredRequest
 from ...types import JsonDict
-from .. import options
 from ..approvals import chosen, come_too_late, open_approvals, show_request
 from ..call_text import when
-from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_json, emit_listing, emit_table, fitted, refuse, say
+from ..options import Exit, Json, argument, new_cli, option
+from ..output import ExitCode, as_typed, emit, emit_json, emit_table, fitted, refuse, say
 
-cli = options.new_cli()
+cli = new_cli()
 _ALL = 1_000_000
 _SHORT_TEXT = 200
 # How much of a request's id has to be given to answer it.
@@ -51,18 +47,17 @@ Accept = Annotated[list[str] | None, option("--accept ID", "Write this rule to c
 
 
 @cli.command("list")
-def list_waiting(as_json: options.Json = False) -> None:
+def list_waiting(as_json: Json = False) -> None:
     """List the questions that wait for an answer, and what is allowed for longer than once.
 
-    \b
     Examples:
       handrail approvals list --json | jq -r '.waiting[].id'
     """
     store = open_approvals()
     waiting, grants, always = store.pending(), store.grants.all(), load_config().command_allowlist
     if as_json:
-        views = [*map(_request_view, waiting)], [*map(_grant_view, grants)]
-        emit_json({"waiting": views[0], "grants": views[1], "always": list(always)})
+        views = {"waiting": [*map(_request_view, waiting)], "grants": [*map(_grant_view, grants)]}
+        emit_json({**views, "always": list(always)})
         return
     for stored in waiting:
         show_request(stored)
@@ -76,19 +71,18 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def show(request: Request, as_json: options.Json = False) -> None:
+def show(request: Request, as_json: Json = False) -> None:
     """Show one request with all that it would run or write."""
     stored = open_approvals().get(request)
     emit_json(_request_view(stored)) if as_json else show_request(stored, in_full=True)
 
 
 @cli.command()
-def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: options.Json = False) -> None:
+def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_json: Json = False) -> None:
     """Answer a pending request. The first answer counts; a later one is refused.
 
     Approving needs a terminal, and a shell that no agent started.
 
-    \b
     Examples:
       handrail approvals answer 3f9c
       handrail approvals answer 3f9c deny --why 'move it to trash/ instead'
@@ -96,14 +90,12 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
     Exit codes: 0 accepted, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
     if len(request) < _MIN_ID:
-        raise InvalidArguments(
-            f"{request!r} could be another request by now; give at least {_MIN_ID} characters of its id"
-        )
+        how = f"give at least {_MIN_ID} characters of its id"
+        raise InvalidArguments(f"{request!r} could be another request by now; {how}")
     store = open_approvals()
     stored = store.get(request)
-    made = chosen(stored, decision)
-    if made is None:
-        raise typer.Exit(ExitCode.FAILED)
+    if (made := chosen(stored, decision)) is None:
+        raise Exit(ExitCode.FAILED)
     decided = made.decision
     before = store.answer(stored.request.id, made if decided.allows else made._replace(why=why or made.why))
     if as_json:
@@ -118,12 +110,9 @@ def answer(request: Request, decision: AnswerDecision = "", why: Why = "", as_js
 
 
 @cli.command()
-def revoke(
-    grant: Annotated[str, argument("GRANT", "Its number, or the kind that is always allowed.")],
-) -> None:
+def revoke(grant: Annotated[str, argument("GRANT", "Its number, or the kind that is always allowed.")]) -> None:
     """Revoke what was allowed for longer than once. Running calls ask again from their next action on.
 
-    \b
     Examples:
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
@@ -135,10 +124,9 @@ def revoke(
 
 
 @cli.command()
-def log(last: Last = 20, as_json: options.Json = False) -> None:
+def log(last: Last = 20, as_json: Json = False) -> None:
     """Show who decided what, by which rule, and how long it took; the newest last.
 
-    \b
     Examples:
       handrail approvals log
       handrail approvals log --last 1000 --json | jq -r '.[].by' | sort | uniq -c
@@ -147,30 +135,42 @@ def log(last: Last = 20, as_json: options.Json = False) -> None:
     empty = "No decisions yet. `handrail check 'rm -rf build'` shows what would be asked."
     headers = ("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT")
     views = [{**each._asdict(), "keys": list(each.keys), "at": _when(each.at)} for each in decisions]
-    emit_listing(views, headers, [*map(_decision_row, decisions)], as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, [*map(_decision_row, decisions)], views, as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()
-def simulate(policy: Policy, changed: SimulateChanged = False, as_json: options.Json = False) -> None:
+def simulate(policy: Policy, changed: SimulateChanged = False, as_json: Json = False) -> None:
     """Try a policy on what really happened: every recorded action is judged again, and nothing runs.
 
     The history is what passed the gate; `approvals.history_max_bytes` says how much of it is kept.
 
-    \b
     Examples:
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    _show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
+    trials = simulate_policy(policy, state_dir=state_dir())
+    counts, shown = counts_of(trials), [trial for trial in trials if trial.is_changed or not changed]
+    if as_json:
+        emit_json({"counts": counts, "trials": [trial._asdict() for trial in shown]})
+        return
+    rows = [
+        (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
+        for trial in shown
+        if trial.is_changed
+    ]
+    if rows:
+        emit_table(("WAS → WOULD BE", "RULES", "WHAT"), rows, wide=2)
+        emit("")
+    emit(f"{counts['actions']} actions: {counts['changed']} would be decided otherwise.")
+    emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
 
 
 @cli.command()
-def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Json = False) -> None:
+def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: Json = False) -> None:
     """Suggest the fewest narrow rules that would have answered your questions as you did.
 
     No rule allows anything that you have denied before. Each is shown with the riskiest commands that it would also allow.
 
-    \b
     Examples:
       handrail approvals suggest
       handrail approvals suggest --last 200 --json
@@ -188,7 +188,7 @@ def suggest(last: SuggestLast = 1000, accept: Accept = None, as_json: options.Js
     commands = [rule.rule for rule in rules.values() if rule.rule not in keys]
     add_to_allowlist(config_path(), keys, Confirmed(state_dir()), commands=commands)
     if as_json:
-        accepted = [{"id": rule.id, "setting": rule.setting, "rule": rule.rule} for rule in rules.values()]
+        accepted = [{"id": each.id, "setting": each.setting, "rule": each.rule} for each in rules.values()]
         emit_json({"accepted": accepted})
     for rule in rules.values():
         say(f"{rule.setting} has {visible(rule.rule)} now")
@@ -234,23 +234,6 @@ def _decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]
     return when(record.at), record.decision, record.by, took, visible(" ".join(record.keys)), text
 
 
-def _show_simulation(trials: list[Trial], *, only_changed: bool, as_json: bool) -> None:
-    counts, shown = counts_of(trials), [trial for trial in trials if trial.is_changed or not only_changed]
-    if as_json:
-        emit_json({"counts": counts, "trials": [trial._asdict() for trial in shown]})
-        return
-    rows = [
-        (f"{trial.was} → {trial.would}", visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
-        for trial in shown
-        if trial.is_changed
-    ]
-    if rows:
-        emit_table(("WAS → WOULD BE", "RULES", "WHAT"), rows, wide=2)
-        emit("")
-    emit(f"{counts['actions']} actions: {counts['changed']} would be decided otherwise.")
-    emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
-
-
 def _show_suggestions(found: Suggestions, *, as_json: bool) -> None:
     if as_json:
         rules = [{**rule._asdict(), "also_allows": [each.command for each in rule.also_allows]} for rule in found.rules]
@@ -261,9 +244,8 @@ def _show_suggestions(found: Suggestions, *, as_json: bool) -> None:
         riskiest = "".join(f"\n      {visible(each.command)}" for each in rule.also_allows)
         emit(f"{rule.id}  {visible(rule.rule)}")
         emit(f"    in {rule.setting}; answers {rule.answered} of {found.questions} questions as you did")
-        emit(
-            f"    of the newest {of}, which were not looked at to find it, it answers {newest}, and none that you denied"
-        )
+        held_back = f"it answers {newest}, and none that you denied"
+        emit(f"    of the newest {of}, which were not looked at to find it, {held_back}")
         if rule.provoked:
             emit(f"    CAREFUL: an agent could have brought this about by asking: {rule.provoked}")
         emit(f"    the riskiest that it also allows:{riskiest}")

@@ -5,7 +5,6 @@ agent as material. You are not asked anything: what would need approval is denie
 (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
 approvals answer` instead.
 
-\b
 Examples:
   handrail ask "which tests cover billing?"
   git diff | handrail ask "write a commit message for this"
@@ -25,8 +24,6 @@ import sys
 import time
 from typing import Annotated, TextIO
 
-import typer
-
 from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
 from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage, payload_of
@@ -36,7 +33,7 @@ from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import main_argument, ran_and_waited, report_call
 from ..folder_trust import ask_about_folder
-from ..options import argument, option
+from ..options import BadParameter, Exit, argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, say, typed, visible
 from ..runtime import Ending, open_runtime, stdin_has_input, supervise
 
@@ -79,31 +76,21 @@ def ask(
         ) as agent,
     ):
         reporter = Reporter(agent, stdout, events=events, quiet=quiet)
-        ended, ending = _turn(reporter, text, timeout)
+
+        def work(cancel: CancelToken) -> TurnEnded:
+            cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
+            return agent.run(text, reporter.listen)
+
+        done, ending = supervise(work, timeout=timeout)
+        ended = done or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned")
         reporter.answer(ended, as_json=as_json)
-    raise typer.Exit(_code(ended, ending, reporter))
-
-
-def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnded, Ending]:
-    """How the turn ended, and what ended the wait for it."""
-    agent = reporter.agent
-
-    def work(cancel: CancelToken) -> TurnEnded:
-        cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
-        return agent.run(text, reporter.listen)
-
-    ended, ending = supervise(work, timeout=timeout)
-    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned"), ending
-
-
-def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
     if ending is Ending.TIMED_OUT or ended.end is End.TIME:
-        return ExitCode.TIMEOUT
+        raise Exit(ExitCode.TIMEOUT)
     if ending is Ending.INTERRUPTED:
-        return ExitCode.INTERRUPTED
+        raise Exit(ExitCode.INTERRUPTED)
     if ended.end is not End.ANSWERED:
-        return ExitCode.FAILED
-    return ExitCode.DENIED if reporter.denied else ExitCode.OK
+        raise Exit(ExitCode.FAILED)
+    raise Exit(ExitCode.DENIED if reporter.denied else ExitCode.OK)
 
 
 def _text(question: str) -> str:
@@ -115,11 +102,11 @@ def _text(question: str) -> str:
         material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
         if len(material) > _MAX_CONTEXT_CHARS:
             more = "put it into a file and name that in the question"
-            raise typer.BadParameter(f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; {more}")
+            raise BadParameter(f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; {more}")
     if question == "-":
         question, material = material, ""
     if not question.strip():
-        raise typer.BadParameter("give the question as an argument or on stdin")
+        raise BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
 
 
@@ -134,15 +121,16 @@ class Reporter:
         self._events, self._quiet = events, quiet
         self._began = time.monotonic()
         self._abouts: dict[str, str] = {}
-        self.calls = 0
-        self.denied = 0
+        self.calls = self.denied = 0
         self.lost: int | None = None  # the exit code, when the events can no longer be written
 
     def listen(self, event: Event) -> None:
         if self._events and self.lost is None:
+            session = {"session_id": self.agent.session_id} if isinstance(event, TurnEnded) else {}
+            view = {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}
             try:
-                emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
-            except typer.Exit as left:  # raised here, it would end the agent's other work with a traceback
+                emit(json.dumps(view, ensure_ascii=False), self._stdout)
+            except Exit as left:  # raised here, it would end the agent's other work with a traceback
                 self.lost = left.exit_code
                 self.agent.interrupt("nobody reads its events any more")
         if isinstance(event, ToolStarted):
@@ -151,16 +139,23 @@ class Reporter:
         elif isinstance(event, ToolEnded):
             self.calls += 1
             self.denied += event.error_type == "denied"
-            self._report(event)
+            about = self._abouts.pop(event.call_id, event.tool).rstrip()
+            line = f"{about} ({ran_and_waited(event.seconds, event.waited)})"
+            if not self._quiet and self.lost is None:
+                report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
         elif isinstance(event, Notice) and not self._quiet:
             note(event.text)
 
     def answer(self, ended: TurnEnded, *, as_json: bool) -> None:
         """Print the answer, unless the events have, and the session that it belongs to."""
         if self.lost is not None:
-            raise typer.Exit(self.lost)
+            raise Exit(self.lost)
         if as_json and not self._events:
-            emit_json(self._summary(ended), self._stdout)
+            summary: JsonDict = {"answer": ended.answer, "end": ended.end.value, "reason": ended.reason}
+            summary |= {"session_id": self.agent.session_id, "model": self.agent.models[0].name}
+            summary |= {"calls": self.calls, "denied": self.denied, "model_calls": ended.model_calls}
+            summary |= {"usage": ended.usage._asdict(), "seconds": round(time.monotonic() - self._began, 3)}
+            emit_json(summary, self._stdout)
         elif not self._events and ended.answer and ended.end is End.ANSWERED:
             answer = ended.answer.rstrip("\n")
             emit(visible(answer) if self._stdout.isatty() else answer, self._stdout)
@@ -169,30 +164,3 @@ class Reporter:
         if not self._quiet:
             session = self.agent.session_id
             note(f"session {session}; continue with: {typed(f'ask --resume {session}')}")
-
-    def _report(self, event: ToolEnded) -> None:
-        if self._quiet or self.lost is not None:
-            return
-        about = self._abouts.pop(event.call_id, event.tool).rstrip()
-        line = f"{about} ({ran_and_waited(event.seconds, event.waited)})"
-        report_call(line, error_of(event.result) if event.result else None, is_good=not event.error_type)
-
-    def _summary(self, ended: TurnEnded) -> JsonDict:
-        return {
-            "answer": ended.answer,
-            "end": ended.end.value,
-            "reason": ended.reason,
-            "session_id": self.agent.session_id,
-            "model": self.agent.models[0].name,
-            "calls": self.calls,
-            "denied": self.denied,
-            "model_calls": ended.model_calls,
-            "usage": ended.usage._asdict(),
-            "seconds": round(time.monotonic() - self._began, 3),
-        }
-
-
-def event_view(event: Event, session_id: str) -> JsonDict:
-    """An event for programs: its name in words, then its fields."""
-    session = {"session_id": session_id} if isinstance(event, TurnEnded) else {}
-    return {"event": _WORDS.sub("_", type(event).__name__).lower(), **payload_of(event), **session}

@@ -3,7 +3,6 @@
 A receipt binds the call, what it changed, the approval as it was shown and who gave it, the policy, and the receipt
 before. To check an export only the public key is needed.
 
-\b
 Examples:
   handrail audit export receipts.jsonl
   handrail audit key > handrail.pem
@@ -14,17 +13,14 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...effects.audit import verify as check
 from ...errors import ToolFailed
-from .. import options
 from ..call_text import counted
-from ..options import argument, option
+from ..options import Exit, Json, argument, new_cli, option, text_of
 from ..output import ExitCode, as_typed, emit, emit_json, emit_to, fitted, say
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 File = Annotated[
     str | None, argument("[FILE]", "The file of an export. Without it: stdout, or the receipts kept here.")
 ]
@@ -52,11 +48,10 @@ def verify(
     key_file: KeyFile = None,
     witness: Witness = None,
     authority: Authority = None,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Check that no receipt was changed, removed, moved or cut off.
 
-    \b
     Examples:
       handrail audit verify
       handrail audit verify receipts.jsonl --key handrail.pem --tsa authority.pem
@@ -64,14 +59,13 @@ def verify(
     Exit codes: 0 all is as it was signed, 1 it is not.
     """
     kept = open_runtime().effects.receipts if not (file and key_file) else None
-    public = options.text_of(key_file) if key_file else kept.public_key() if kept else ""
-    lines = options.text_of(file).splitlines() if file else list(kept.export() if kept else ())
-    witnessed = options.text_of(witness).splitlines() if witness else []
+    public = text_of(key_file) if key_file else kept.public_key() if kept else ""
+    lines = text_of(file).splitlines() if file else list(kept.export() if kept else ())
+    witnessed = text_of(witness).splitlines() if witness else []
     try:
         seals = [*map(json.loads, witnessed), *(kept.known_head() if kept is not None and file is None else ())]
-        found = check(
-            lines, public, witnessed=seals, authority=options.text_of(authority).encode() if authority else b""
-        )
+        trusted = text_of(authority).encode() if authority else b""
+        found = check(lines, public, witnessed=seals, authority=trusted)
     except ValueError as error:
         raise ToolFailed(str(error)) from None
     if as_json:
@@ -83,4 +77,4 @@ def verify(
         emit(f"{what}: {'not as signed' if found.problems else 'all as signed'}.")
         if not found.receipts:
             emit(fitted(as_typed("No call has changed anything yet; `handrail calls` lists those that do.")))
-    raise typer.Exit(ExitCode.FAILED if found.problems else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if found.problems else ExitCode.OK)

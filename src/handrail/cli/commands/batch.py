@@ -2,7 +2,6 @@
 
 On this machine or a Ray cluster; a run that was cut off can be resumed.
 
-\b
 Examples:
   handrail batch tasks.jsonl --out run1
   handrail batch tasks.jsonl --out run1 --engine ray --address auto
@@ -18,7 +17,6 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer.core import TyperGroup
 
 from ...agent.models.model_selection import build, known_providers
@@ -28,8 +26,7 @@ from ...batch.tasks import read_tasks
 from ...batch.worker import main as be_worker
 from ...errors import InvalidArguments
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, argument, new_cli, option
 from ..output import ExitCode, emit, emit_either, note, say
 from ..runtime import open_runtime
 
@@ -46,7 +43,7 @@ class _RunByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-cli = options.new_cli(cls=_RunByDefault)
+cli = new_cli(cls=_RunByDefault)
 Watch = Annotated[bool, option("--watch", "Keep showing it until it has ended.")]
 
 
@@ -63,7 +60,7 @@ def run(
     approvals: Annotated[str, option("inbox|deny", "Ask you in the inbox, or deny.")] = "inbox",
     ledger: Annotated[str, option("URL", "A PostgreSQL database instead of a file.")] = "",
     artifacts: Annotated[str, option("URL", "Where trajectories and kept files go; any that fsspec knows.")] = "",
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Run the tasks of a file. Ctrl-C or `batch stop` stops it, `batch resume` goes on.
 
@@ -80,13 +77,13 @@ def run(
 
 
 @cli.command()
-def resume(out: Folder, as_json: options.Json = False) -> None:
+def resume(out: Folder, as_json: Json = False) -> None:
     """Resume a batch that was stopped or whose driver was killed. No effect happens twice."""
     _run(out, as_json)
 
 
 @cli.command("status")
-def show(out: Folder, watch: Watch = False, as_json: options.Json = False) -> None:
+def show(out: Folder, watch: Watch = False, as_json: Json = False) -> None:
     """Show how far a batch is."""
     while True:
         found = status(out)
@@ -118,33 +115,29 @@ def _run(out: Path, as_json: bool) -> None:
     read_options(out)
     app = open_runtime(asks=False)
     build(app.config.model, providers=known_providers(app.plugins))  # fails here, not in every worker
-    batch = Batch(app, out)
+    batch, last = Batch(app, out), 0.0
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: batch.stop())
-    summary = batch.run(_Terminal().show)
-    emit_either(summary, f"{_line(summary)}  {out / 'results.jsonl'}", as_json=as_json)
-    if summary["state"] != "done":
-        say(f"stopped; `handrail batch resume {out}` goes on")
-        raise typer.Exit(ExitCode.INTERRUPTED)
-    if summary["failed"]:
-        raise typer.Exit(ExitCode.FAILED)
 
-
-class _Terminal:
-    """One line that is written over at a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
-
-    def show(self, progress: JsonDict) -> None:
+    def show_progress(progress: JsonDict) -> None:
+        """One line that is written over at a terminal, else a line now and then."""
+        nonlocal last
         text = progress.get("problem") or _line(progress)
         if sys.stderr.isatty():
             width = os.get_terminal_size(sys.stderr.fileno()).columns
             sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
             sys.stderr.flush()
-        elif time.monotonic() - self._last > _LINE_SECONDS:
-            self._last = time.monotonic()
+        elif time.monotonic() - last > _LINE_SECONDS:
+            last = time.monotonic()
             note(text)
+
+    summary = batch.run(show_progress)
+    emit_either(summary, f"{_line(summary)}  {out / 'results.jsonl'}", as_json=as_json)
+    if summary["state"] != "done":
+        say(f"stopped; `handrail batch resume {out}` goes on")
+        raise Exit(ExitCode.INTERRUPTED)
+    if summary["failed"]:
+        raise Exit(ExitCode.FAILED)
 
 
 def _line(found: JsonDict) -> str:

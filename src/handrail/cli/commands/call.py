@@ -9,7 +9,6 @@ key=@file   the text of a file (key:=@file: its JSON)
 On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
 Ctrl-C cancels the call.
 
-\b
 Examples:
   handrail call read_file path=README.md limit=20
   handrail call write_file path=notes.txt content=@draft.txt
@@ -27,37 +26,29 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TextIO
 
-import typer
-
 from ...core.outcome import Outcome, error_of, error_outcome, parsed, to_json
 from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolFailed
 from ...types import CancelToken, JsonDict
-from .. import options
 from ..call_text import MAIN_FIELDS, main_text, row_text
-from ..options import argument, option
+from ..options import Exit, Json, Session, Task, Timeout, Tool, Yolo, argument, argument_names, option, text_of
 from ..output import colours, direction_escaped, emit, exit_code_of, fitted, paint, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, stdin_has_input, supervise
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _SHORT_CHARS = 60
+_GIVEN = "key=value, key:=json, key=@file; or - for JSON from stdin."
+Arguments = Annotated[list[str] | None, argument("KEY=VALUE", _GIVEN, autocompletion=argument_names)]
 
 
 def call(
-    tool: options.Tool,
-    arguments: Annotated[
-        list[str] | None,
-        argument(
-            "KEY=VALUE",
-            "key=value, key:=json, key=@file; or - for JSON from stdin.",
-            autocompletion=options.argument_names,
-        ),
-    ] = None,
-    task: options.Task = None,
-    session: options.Session = None,
-    timeout: options.Timeout = None,
-    yolo: options.Yolo = False,
+    tool: Tool,
+    arguments: Arguments = None,
+    task: Task = None,
+    session: Session = None,
+    timeout: Timeout = None,
+    yolo: Yolo = False,
     raw: Annotated[bool, option("--raw", "Print only the result's text (content or output).")] = False,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     given = read_arguments(arguments or [])
     with result_stream() as stdout:
@@ -69,7 +60,7 @@ def call(
 
         outcome = _outcome(tool, work, timeout)
         _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise typer.Exit(exit_code_of(outcome))
+    raise Exit(exit_code_of(outcome))
 
 
 def _outcome(tool: str, work: Callable[[CancelToken], Outcome], timeout: float | None) -> Outcome:
@@ -119,7 +110,8 @@ def _pretty(outcome: Outcome, *, colour: bool, width: int) -> str:
     for name, value in result.items():
         if name in hidden:
             continue
-        if _is_block(name, value):
+        is_long = isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
+        if is_long or (isinstance(value, str) and (name in MAIN_FIELDS or "\n" in value)):
             lines += _block(name, value, colour=colour)
         else:
             facts.append(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
@@ -137,31 +129,17 @@ def _side_by_side(facts: list[str], width: int) -> list[str]:
     return lines
 
 
-def _is_block(name: str, value: Any) -> bool:
-    if isinstance(value, str):
-        return name in MAIN_FIELDS or "\n" in value
-    return isinstance(value, list | dict) and len(_json(value)) > _SHORT_CHARS
-
-
 def _block(name: str, value: Any, *, colour: bool) -> list[str]:
     if isinstance(value, str):
         text = visible(value).rstrip("\n")
         lines = text.split("\n")
-        return [_diff_line(line, colour=colour) for line in lines] if name == "diff" else lines
-    if isinstance(value, list) and all(_is_flat(item) for item in value):
+        styles = [_DIFF_STYLES.get(line[:1]) if name == "diff" else None for line in lines]
+        return [paint(line, style, on=colour) if style else line for line, style in zip(lines, styles, strict=True)]
+    cells = [cell for item in value for cell in (item.values() if isinstance(item, dict) else (item,))]
+    is_flat = not any(isinstance(cell, dict | list) for cell in cells)
+    if isinstance(value, list) and is_flat:
         return [visible(row_text(item)) for item in value]
     return [paint(f"{name}:", "dim", on=colour), *visible(_json(value)).split("\n")]
-
-
-def _diff_line(line: str, *, colour: bool) -> str:
-    style = _DIFF_STYLES.get(line[:1])
-    return paint(line, style, on=colour) if style else line
-
-
-def _is_flat(item: Any) -> bool:
-    return not isinstance(item, list) and (
-        not isinstance(item, dict) or not any(isinstance(value, dict | list) for value in item.values())
-    )
 
 
 def _part(part: JsonDict) -> str:
@@ -184,35 +162,23 @@ def read_arguments(items: list[str]) -> Any:
     Values stay text where they are text: the runtime fits them to the tool's schema. Raises InvalidArguments.
     """
     if items == ["-"] or (not items and not sys.stdin.isatty()):
-        return _from_stdin()
+        if not stdin_has_input():
+            say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
+        # As it is: the runtime parses and repairs what a model would send, and says what is wrong with it.
+        return text_of("-").strip() or "{}"
     arguments: dict[str, Any] = {}
     for item in items:
-        key, value = _read_item(item)
+        if (match := _ITEM.fullmatch(item)) is None:
+            raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
+        key, sign, value = match["key"], match["sign"], match["value"]
+        if value.startswith("@"):
+            value = text_of(value[1:])
+        try:
+            value = json.loads(value) if sign == ":=" else value
+        except ValueError as error:
+            how = f"for plain text write {key}=..."
+            raise InvalidArguments(f"{key}:= needs JSON, and this is not: {error}; {how}") from None
         if key in arguments:
             raise InvalidArguments(f"{key} is given twice; for a list write {key}:='[1, 2]'")
         arguments[key] = value
     return arguments
-
-
-def _read_item(item: str) -> tuple[str, Any]:
-    match = _ITEM.fullmatch(item)
-    if match is None:
-        raise InvalidArguments(f"{item!r} is not an argument; write key=value, key:=json or key=@file")
-    key, sign, value = match["key"], match["sign"], match["value"]
-    if value.startswith("@"):
-        value = options.text_of(value[1:])
-    if sign == "=":
-        return key, value
-    try:
-        return key, json.loads(value)
-    except ValueError as error:
-        raise InvalidArguments(
-            f"{key}:= needs JSON, and this is not: {error}; for plain text write {key}=..."
-        ) from None
-
-
-def _from_stdin() -> str:
-    """The text as it is: the runtime parses and repairs what a model would send, and says what is wrong with it."""
-    if not stdin_has_input():
-        say("reading the arguments as a JSON object from stdin; give key=value, or </dev/null for none")
-    return options.text_of("-").strip() or "{}"

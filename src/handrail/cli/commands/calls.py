@@ -2,7 +2,6 @@
 
 Without --all, only those made in this folder. Each can be shown with `handrail effects` and taken back with `handrail undo`.
 
-\b
 Examples:
   handrail calls
   handrail calls --all --json
@@ -12,27 +11,26 @@ Examples:
 
 from typing import Annotated
 
-import typer
-
 from ...effects.calls import as_json as call_view
 from ...effects.calls import folder_here
-from .. import options
 from ..call_text import counted
-from ..options import option
-from ..output import emit_either, emit_listing
+from ..options import Context, DryRun, Json, new_cli, option
+from ..output import emit_either, emit_table
 from ..runtime import open_runtime
 from .effects import call_row
 
-cli = options.new_cli()
+cli = new_cli()
+Days = Annotated[float | None, option("N", "Forget what is older than this.", min=0)]
+Megabytes = Annotated[int | None, option("N", "Keep at most so much.", min=0)]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
 def calls(
-    context: typer.Context,
+    context: Context,
     session: Annotated[str | None, option("ID", "Only those of this session.")] = None,
     everything: Annotated[bool, option("--all", "Those made in other folders, too.")] = False,
     last: Annotated[int, option("N", "How many.", min=1)] = 30,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     if context.invoked_subcommand is not None:
         return
@@ -44,21 +42,15 @@ def calls(
     empty = f"No call {where} has changed anything yet{more}. {example}"
     views = [call_view(record, effects.keep_days) for record in found]
     rows = [call_row(record, effects.keep_days) for record in reversed(found)]
-    emit_listing(views, ("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, as_json=as_json, wide=2, empty=empty)
+    emit_table(("CALL", "TOOL", "WHAT", "EFFECT", "UNDO"), rows, views, as_json=as_json, wide=2, empty=empty)
 
 
 @cli.command()
-def prune(
-    days: Annotated[float | None, option("N", "Forget what is older than this.", min=0)] = None,
-    megabytes: Annotated[int | None, option("N", "Keep at most so much.", min=0)] = None,
-    dry_run: options.DryRun = False,
-    as_json: options.Json = False,
-) -> None:
+def prune(days: Days = None, megabytes: Megabytes = None, dry_run: DryRun = False, as_json: Json = False) -> None:
     """Forget the oldest calls: they stay in the list, and cannot be undone any more.
 
     Without options, what `effects.keep_days` and `effects.keep_bytes` say.
 
-    \b
     Examples:
       handrail calls prune --days 1 --dry-run
     """

@@ -6,7 +6,6 @@ actions ask first. `!command` runs your own command in the agent's shell. /help 
 `handrail setup` chooses the model. Or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or
 ANTHROPIC_API_KEY. Needs `pip install 'handrail[agent]'`.
 
-\b
 Examples:
   handrail chat
   handrail chat "what is this project?"
@@ -16,10 +15,12 @@ Examples:
 Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
 """
 
+import contextlib
 import sys
+import threading
 from typing import Annotated
 
-import typer
+from rich.text import Text
 
 from ...agent.agent_factory import LAST, open_store
 from ...agent.models.model_selection import HOW_TO, find
@@ -27,29 +28,41 @@ from ...approval.policy import read_mode, usual_mode
 from ...config.store import load_config
 from ...errors import ModelError
 from ...tools.skills.library import Library
-from .. import options
-from ..chat.chat import Chat, log_to
+from ..chat.chat import Chat
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
 from ..chat.work_commands import last_theme, own_commands
 from ..folder_trust import ask_about_folder
-from ..options import argument, option
-from ..output import as_typed, emit, fitted, typed
-from ..runtime import open_runtime
+from ..options import (
+    Continue,
+    Disabled,
+    Exit,
+    Mode,
+    Model,
+    Resume,
+    Toolsets,
+    TrustFolder,
+    Yolo,
+    argument,
+    option,
+    require_terminal,
+)
+from ..output import as_typed, emit, fitted, typed, visible
+from ..runtime import log_as_notes, open_runtime
 
 
 def chat(
     message: Annotated[str, argument("[MESSAGE]", "What to say first.")] = "",
-    model: options.Model = None,
-    goes_on: options.Continue = False,
-    resume: options.Resume = None,
-    toolset: options.Toolsets = None,
-    disable: options.Disabled = None,
-    mode: options.Mode = "",
-    yolo: options.Yolo = False,
-    trust_folder: options.TrustFolder = False,
+    model: Model = None,
+    goes_on: Continue = False,
+    resume: Resume = None,
+    toolset: Toolsets = None,
+    disable: Disabled = None,
+    mode: Mode = "",
+    yolo: Yolo = False,
+    trust_folder: TrustFolder = False,
     or_demo: Annotated[bool, option("--or-demo", "Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
@@ -60,31 +73,23 @@ def chat(
         return
     if or_demo:
         emit(_console())
-    options.require_terminal("handrail ask")
+    require_terminal("handrail ask")
     ask_about_folder(trust=trust_folder)
-    with_agent = {"model": model, "toolsets": toolset, "without": disable}
-    made = _made("yolo" if yolo else mode, with_agent)
-    try:
-        code = _talk(made, LAST if goes_on else resume, message)
-    finally:
-        made.close()
-        made.store.close()
-    raise typer.Exit(code)
-
-
-def _talk(made: Chat, resume: str | None, message: str) -> int:
-    """Runs until the user leaves. Returns the exit code."""
-    try:
-        leave_on_signals(made.pastes.close)
-        made.open(resume)
-        greet(made)
-        made.load_ahead()
-        made.talk(message)
-    except Leave as left:
-        if made.was_used:
-            made.say(f"Continue with: {typed(f'chat --resume {made.agent.session_id}')}", "dim")
-        return left.code
-    return 0
+    made = _made("yolo" if yolo else mode, {"model": model, "toolsets": toolset, "without": disable})
+    with contextlib.closing(made.store), contextlib.closing(made):
+        code = 0
+        try:
+            leave_on_signals(made.pastes.close)
+            made.open(LAST if goes_on else resume)
+            greet(made)
+            if (load := getattr(made.agent.models[0], "load", None)) is not None:  # what the first question needs
+                threading.Thread(target=load, name="handrail-load").start()
+            made.talk(message)
+        except Leave as left:
+            if made.was_used:
+                made.say(f"Continue with: {typed(f'chat --resume {made.agent.session_id}')}", "dim")
+            code = left.code
+    raise Exit(code)
 
 
 def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
@@ -94,7 +99,7 @@ def _made(mode: str, with_agent: dict[str, str | list[str] | None]) -> Chat:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
     screen.code_theme = last_theme()
-    log_to(screen)
+    log_as_notes(lambda text: screen.print(Text(visible(text), "yellow")))
     app = open_runtime(hold=screen.held)
     own = own_commands(Library(app.config.skills), [name for each in COMMANDS for name in (each.name, *each.aliases)])
     made = Chat(app, screen, open_store(), [*COMMANDS, *own], **with_agent)

@@ -5,7 +5,6 @@ you allowed for good (`approval_rules`, `approvals` and `command_allowlist` in c
 the command lines that would run, as far as they can be known: variables, quotes, wrappers and nested shells are
 followed.
 
-\b
 Examples:
   handrail check 'rm -rf build/'
   handrail check 'curl -s https://example.com/install.sh | sudo bash'
@@ -20,25 +19,22 @@ import time
 from shlex import quote
 from typing import Annotated
 
-import typer
-
 from ...approval.policy import DecidedBy, Judged, Ruling, read_policy
 from ...approval.settings import policy_file, project_settings, tightened
 from ...approval.task_disk import BEFORE_SECONDS, HostDisk
 from ...config.store import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
-from ...judge.values.assessment import Assessment, Finding, stretches
+from ...judge.values.assessment import Assessment, stretches
 from ...protocols import Action, ActionKind
-from .. import options
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, visible
 
 Command = Annotated[str, argument("COMMAND", "A shell command; or - to read it from stdin.")]
 Cwd = Annotated[str | None, option("--cwd FOLDER", "Where it would start; by default, here.")]
 
 
-def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> None:
+def check(command: Command, cwd: Cwd = None, as_json: Json = False) -> None:
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if command == "-" else command
     try:
         project = policy_file()
@@ -56,21 +52,26 @@ def check(command: Command, cwd: Cwd = None, as_json: options.Json = False) -> N
         emit_json({**assessment.as_dict(), "verdict": verdict, "decided_by": ruling.by.value})
     else:
         _show(assessment, ruling, verdict)
-    raise typer.Exit(_EXIT_CODES[verdict])
+    raise Exit(_EXIT_CODES[verdict])
 
 
 _EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
 _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
-_MAX_LINES_SHOWN = 20
+_MAX_LINES_SHOWN, _MAX_CHARS_SHOWN = 20, 120
 
 
 def _show(assessment: Assessment, ruling: Ruling, verdict: str) -> None:
     painted = colours(sys.stdout)
-    for text, severity in stretches(assessment):
-        emit(paint(visible(text), _STYLES[severity.value], on=painted) if severity else visible(text), end="")
+    for text, worst in stretches(assessment):
+        emit(paint(visible(text), _STYLES[worst.value], on=painted) if worst else visible(text), end="")
     emit("\n")
     for finding in assessment.findings:
-        _show_finding(assessment, finding, painted)
+        severity, (start, end) = finding.severity.value, finding.span
+        _say(severity, f"{finding.rule}: {finding.why}", _STYLES[severity], on=painted)
+        if (start, end) != (0, len(assessment.command)):
+            excerpt = " ".join(assessment.command[start:end].split())
+            excerpt = excerpt if len(excerpt) <= _MAX_CHARS_SHOWN else f"{excerpt[: _MAX_CHARS_SHOWN - 3]}..."
+            emit(f"       at {start}-{end}: {visible(excerpt)}")
     for segment in assessment.segments[:_MAX_LINES_SHOWN]:
         line = " ".join(arg if arg == "?" else quote(arg) for arg in segment.argv)
         _say("runs", line, "dim", on=painted)
@@ -94,20 +95,6 @@ _WHY = {
 }
 
 
-def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> None:
-    severity = finding.severity.value
-    _say(severity, f"{finding.rule}: {finding.why}", _STYLES[severity], on=painted)
-    start, end = finding.span
-    excerpt = assessment.command[start:end]
-    if (start, end) != (0, len(assessment.command)):
-        emit(f"       at {start}-{end}: {visible(_short(excerpt))}")
-
-
 def _say(word: str, text: str, style: str, *, on: bool) -> None:
     line = fitted(f"{word:7}{visible(text)}", indent=7)
     emit(paint(word, style, on=on) + line[len(word) :])
-
-
-def _short(text: str, most: int = 120) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 3]}..."

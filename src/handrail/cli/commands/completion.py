@@ -4,7 +4,6 @@ It completes commands, tools and their arguments, toolsets, settings and session
 
 Nothing is installed: you decide where the script goes.
 
-\b
 Examples:
   eval "$(handrail completion bash)"    in ~/.bashrc
   eval "$(handrail completion zsh)"     in ~/.zshrc
@@ -18,7 +17,5 @@ from ..options import argument
 from ..output import emit
 
 
-def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], argument("SHELL", "bash, zsh or fish.")],
-) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], argument("SHELL", "bash, zsh or fish.")]) -> None:
     emit(Path(__file__).parents[1].joinpath(f"completion.{shell}").read_text("utf-8"), end="")

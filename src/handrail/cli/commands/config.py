@@ -3,7 +3,6 @@
 It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING
 override the file.
 
-\b
 Examples:
   handrail config show
   handrail config set files.roots '[~/work]'
@@ -21,8 +20,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-
-import typer
 
 from ...approval.settings import policy_file, project_settings
 from ...base.temporary_folders import temporary_folder
@@ -43,24 +40,20 @@ from ...config.validation import checked, parse, plain
 from ...errors import ConfigError
 from ...settings.schema import Config, json_schema
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
-from ..output import ExitCode, emit, emit_either, emit_listing, say, visible
+from ..options import Exit, Json, argument, new_cli, option, setting_names
+from ..output import ExitCode, emit, emit_either, emit_table, say, visible
 from ..runtime import confirmed_by_hand
 
-Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=options.setting_names)]
-
-
-cli = options.new_cli()
+cli = new_cli()
+Key = Annotated[str, argument("KEY", "A setting, such as files.roots.", autocompletion=setting_names)]
 
 
 @cli.command()
-def get(key: Key, as_json: options.Json = False) -> None:
+def get(key: Key, as_json: Json = False) -> None:
     """Print the value of a setting that is in effect.
 
     It is the environment's, or else the file's, or else the default.
 
-    \b
     Examples:
       handrail config get results.max_chars
       handrail config get files --json
@@ -74,7 +67,6 @@ def get(key: Key, as_json: options.Json = False) -> None:
 def set_value(key: Key, value: Annotated[str, argument("VALUE", "Text, a number, true, [a, b].")]) -> None:
     """Set a value in the file.
 
-    \b
     Examples:
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
@@ -88,7 +80,6 @@ def set_value(key: Key, value: Annotated[str, argument("VALUE", "Text, a number,
 def unset(key: Key) -> None:
     """Remove a setting from the file, so that its default applies again.
 
-    \b
     Example:
       handrail config unset files.roots
     """
@@ -101,7 +92,6 @@ def unset(key: Key) -> None:
 def path() -> None:
     """Print where the file is. It need not exist.
 
-    \b
     Example:
       cp "$(handrail config path)" backup.yaml
     """
@@ -114,7 +104,6 @@ def edit() -> None:
 
     You edit a copy, which replaces the file once it is valid. If it is not, you see why and can edit again.
 
-    \b
     Example:
       EDITOR=nano handrail config edit
     """
@@ -144,7 +133,6 @@ def confirm(yes: Annotated[bool, option("--yes", "Do not ask.")] = False) -> Non
     Changes that you make with `handrail config`, and a file that is there when you start Handrail at a terminal, need no
     confirmation. Services and processes that already run use weaker settings, also of a project's policy file, only after it.
 
-    \b
     Example:
       handrail config confirm
     """
@@ -155,7 +143,7 @@ def confirm(yes: Annotated[bool, option("--yes", "Do not ask.")] = False) -> Non
     if not any(each.changes for each in found):
         emit("Nothing waits.")
     elif not yes and not confirmed_by_hand("Does this hold from now on?"):
-        raise typer.Exit(ExitCode.FAILED)
+        raise Exit(ExitCode.FAILED)
     for each in found:
         confirmed.confirm(each.path, each.config, files=each.files)
 
@@ -175,17 +163,15 @@ def _waiting() -> Iterator[_File]:
     files, known = file_digests(hook_files(wanted, own.parent)), confirmed.files(own)
     pinned = [f"the hook's file {path} has changed" for path in files if known.get(path, files[path]) != files[path]]
     yield _File(own, wanted, files, [*held_back(confirmed.config(own) or wanted, wanted)[1], *pinned])
-    project = project or confirmed.policy_above()
-    if project is not None:
+    if (project := project or confirmed.policy_above()) is not None:
         wanted = project_settings(project)
         yield _File(project, wanted, {}, [*held_back(confirmed.config(project) or wanted, wanted)[1]])
 
 
 @cli.command()
-def show(as_json: options.Json = False) -> None:
+def show(as_json: Json = False) -> None:
     """Print every setting, its value, and where that comes from.
 
-    \b
     Examples:
       handrail config show --json | jq .files
     """
@@ -194,7 +180,7 @@ def show(as_json: options.Json = False) -> None:
     for key, value in _flat(settings):
         source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
         rows.append((key, json.dumps(value, ensure_ascii=False), source))
-    emit_listing(settings, ("SETTING", "VALUE", "FROM"), rows, as_json=as_json, wide=1)
+    emit_table(("SETTING", "VALUE", "FROM"), rows, settings, as_json=as_json, wide=1)
 
 
 def _say_what_holds(key: str, done: str) -> None:
@@ -210,8 +196,7 @@ def effective_config() -> JsonDict:
 
 def effective(key: str) -> Any:
     """The value that holds for a key. Raises ConfigError for one that does not exist."""
-    value: Any = effective_config()
-    fallback = ConfigFile().get(key)
+    value, fallback = effective_config(), ConfigFile().get(key)
     for step in key.split("."):
         if step not in value:
             return fallback
@@ -240,19 +225,13 @@ def template() -> str:
     """A file to start from: every setting, commented out, with its documentation and default."""
     lines = ["# Handrail's configuration. Take away the # before what you want to set, and before its section.", ""]
     for name, schema in json_schema()["properties"].items():
-        lines += [*_section(name, schema), ""]
+        whole = "" if schema.get("properties") else f" {json.dumps(schema.get('default', {}))}"
+        lines += [*_comment(schema["description"], indent=0), f"#{name}:{whole}"]
+        for key, setting in schema.get("properties", {}).items():
+            lines += _comment(setting.get("description", ""), indent=2)
+            lines.append(f"#  {key}: {json.dumps(setting.get('default'))}")
+        lines.append("")
     return "\n".join(lines)
-
-
-def _section(name: str, schema: JsonDict) -> Iterator[str]:
-    yield from _comment(schema["description"], indent=0)
-    if not schema.get("properties"):
-        yield f"#{name}: {json.dumps(schema.get('default', {}))}"
-        return
-    yield f"#{name}:"
-    for key, setting in schema["properties"].items():
-        yield from _comment(setting.get("description", ""), indent=2)
-        yield f"#  {key}: {json.dumps(setting.get('default'))}"
 
 
 def _comment(text: str, *, indent: int) -> list[str]:
@@ -262,8 +241,14 @@ def _comment(text: str, *, indent: int) -> list[str]:
 
 def _edited(copy: Path, path: Path) -> str:
     """The text when the editor was left with a valid one."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     while True:
-        _open_editor(copy)
+        try:
+            code = subprocess.run([*shlex.split(command), str(copy)], check=False).returncode
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"cannot start the editor {command!r}: {error}; set $VISUAL or $EDITOR") from None
+        if code != 0:
+            raise ConfigError(f"the editor {command!r} ended with exit code {code}; nothing was changed")
         text = read_text(copy) or ""
         try:
             checked(parse(text, path=str(path)))
@@ -272,16 +257,6 @@ def _edited(copy: Path, path: Path) -> str:
                 raise ConfigError(f"{error}\nhandrail: nothing was changed; {_kept(text)}") from None
         else:
             return text
-
-
-def _open_editor(file: Path) -> None:
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        code = subprocess.run([*shlex.split(command), str(file)], check=False).returncode
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot start the editor {command!r}: {error}; set $VISUAL or $EDITOR") from None
-    if code != 0:
-        raise ConfigError(f"the editor {command!r} ended with exit code {code}; nothing was changed")
 
 
 def _wants_to_go_on(error: ConfigError) -> bool:

@@ -1,6 +1,5 @@
 """Run jobs at set times, and see how they went.
 
-\b
 Examples:
   handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
   handrail cron add 30m --tool terminal --arg command='df -h /'
@@ -16,10 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated
 
-import typer
-
 from ...config.store import load_config
-from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.loop import Runner, Scheduler
@@ -27,13 +23,12 @@ from ...store.jobs import Job, JobStore
 from ...tools.cron.job_requests import change, described, open_jobs, planned, save, times, usual_zone
 from ...tools.cron.schedule import as_scheduler, first_run, read_schedule, scheduler_pid, shown
 from ...types import CancelToken, JsonDict
-from .. import options
-from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, note, say, visible
+from ..options import Exit, Json, Timeout, Toolsets, argument, new_cli, option
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, note, say, visible
 from ..runtime import handling, open_runtime
 from .call import read_arguments
 
-cli = options.new_cli()
+cli = new_cli()
 _NO_SCHEDULER = "no scheduler runs, so your jobs do not run; start `handrail cron run` or `handrail serve`"
 JobName = Annotated[str, argument("JOB", "A job's id or name.", show_default=False)]
 Zone = Annotated[str, option("--timezone ZONE", "Such as Europe/Berlin; default: the machine's own.")]
@@ -42,9 +37,7 @@ Count = Annotated[int, option("--count N", "How many times to show.", min=1, max
 
 
 @cli.command()
-def run(
-    once: Annotated[bool, option("--once", "Run what is due now and exit, for a system timer.")] = False,
-) -> None:
+def run(once: Annotated[bool, option("--once", "Run what is due now and exit, for a system timer.")] = False) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
     There is one scheduler at a time. Nobody is asked while a job runs: what would need approval is denied, unless
@@ -53,14 +46,13 @@ def run(
     Exit codes: 0 ok, 1 another scheduler runs already (with --once that is 0).
     """
     app, stop = open_runtime(), CancelToken()
-
-    def end(*_: object) -> None:
-        """Told to end, the scheduler ends what runs first."""
-        stop.cancel("the scheduler was stopped")
-
+    # Told to end, the scheduler ends what runs first.
+    ends = handling(lambda *_: stop.cancel("the scheduler was stopped"), signal.SIGINT, signal.SIGTERM)
     try:
-        with as_scheduler(), closing(open_jobs(app.config)) as jobs, handling(end, signal.SIGINT, signal.SIGTERM):
-            scheduler = Scheduler(jobs, Runner(app), app.config.schedule, on_event=_noted)
+        with as_scheduler(), closing(open_jobs(app.config)) as jobs, ends:
+            scheduler = Scheduler(
+                jobs, Runner(app), app.config.schedule, on_event=lambda line: note(f"{time.strftime('%F %T')} {line}")
+            )
             if once:
                 scheduler.run_once(stop)
             else:
@@ -69,7 +61,7 @@ def run(
                 note(("\n" if sys.stderr.isatty() else "") + "The scheduler has stopped.")  # below the ^C
     except SchedulerRuns as error:
         say(str(error))
-        raise typer.Exit(ExitCode.OK if once else ExitCode.FAILED) from None
+        raise Exit(ExitCode.OK if once else ExitCode.FAILED) from None
 
 
 @cli.command()
@@ -80,18 +72,17 @@ def add(
     arg: Annotated[list[str] | None, option("--arg NAME=VALUE", "An argument for the tool.")] = None,
     name: Annotated[str, option("--name NAME", "What to call the job.")] = "",
     timezone: Zone = "",
-    toolset: options.Toolsets = None,
+    toolset: Toolsets = None,
     deliver: Annotated[str, option("--deliver TARGET", "Where to send the output.")] = "",
     missed: Annotated[
         str, option("--missed once|skip", "Catch up once on runs that were missed, or skip them.")
     ] = "once",
     repeat: Annotated[int | None, option("--repeat N", "How often it runs in all; default: forever.", min=1)] = None,
-    timeout: options.Timeout = None,
-    as_json: options.Json = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
 ) -> None:
     """Add a job, for an agent or for one tool, that runs in this folder.
 
-    \b
     Examples:
       handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues.'
       handrail cron add 30m --tool terminal --arg command='df -h /' --name disk
@@ -100,8 +91,11 @@ def add(
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
     app = open_runtime()
     registry = app.runtime.registry
+    arguments: JsonDict = read_arguments(arg) if tool and arg else {}
+    if (entry := registry.get_entry(tool)) is not None:  # text where it is text, fitted to what the tool takes
+        arguments = prepare(entry.contract, arguments)
     given: JsonDict = {"schedule": schedule, "prompt": prompt or None, "name": name, "timezone": timezone}
-    given |= {"tool": tool or None, "arguments": _arguments(registry, tool, arg or []) if tool else None}
+    given |= {"tool": tool or None, "arguments": arguments if tool else None}
     given |= {"toolsets": toolset, "deliver": deliver, "missed": missed, "repeat": repeat, "timeout": timeout}
     job = planned(given, registry, None, config=app.config, cwd=os.getcwd(), tools_of=app.toolsets.select)
     _print(save(job, app.config), as_json=as_json)
@@ -110,7 +104,7 @@ def add(
 
 
 @cli.command("list")
-def list_jobs(as_json: options.Json = False) -> None:
+def list_jobs(as_json: Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
     with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
@@ -123,7 +117,7 @@ def list_jobs(as_json: options.Json = False) -> None:
     empty = "No jobs. `handrail cron add '0 9 * * *' 'what to do'` adds one for every morning at nine."
     headers = ("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME")
     views = [described(job, runs) for job, runs in found]
-    emit_listing(views, headers, rows, as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, rows, views, as_json=as_json, wide=5, empty=empty)
     if rows and not as_json and not scheduler_pid():
         say(as_typed(_NO_SCHEDULER))
 
@@ -180,13 +174,6 @@ def _opened(job: str) -> Iterator[tuple[JobStore, Job]]:
         yield jobs, jobs.get(job)
 
 
-def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
-    """As for `handrail call`: text where it is text, fitted to what the tool takes."""
-    given: JsonDict = read_arguments(items) if items else {}
-    entry = registry.get_entry(tool)
-    return given if entry is None else prepare(entry.contract, given)
-
-
 def _change(name: str, action: str) -> None:
     with _opened(name) as (jobs, found):
         changed = change(found, action, time.time())
@@ -198,7 +185,3 @@ def _print(job: Job, *, as_json: bool) -> None:
     about = described(job)
     following = f", next {about['next_run']}" if "next_run" in about else ""
     emit_either(about, f"{job.id} {about['state']}{following}", as_json=as_json)
-
-
-def _noted(line: str) -> None:
-    note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")

@@ -3,7 +3,6 @@
 No model and no key are needed. It works in a folder of its own, which is gone afterwards. At a terminal it shows
 three scenes and waits for a key after each.
 
-\b
 Examples:
   handrail demo
   handrail demo --all

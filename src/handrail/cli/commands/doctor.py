@@ -3,7 +3,6 @@
 It works when the configuration does not. Optional parts that are missing are listed, but are no faults. A
 configuration that cannot be used, or a tool that cannot be imported, is a fault.
 
-\b
 Examples:
   handrail doctor
   handrail doctor --json | jq '.findings[] | select(.health != "ok")'
@@ -23,8 +22,6 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TextIO
-
-import typer
 
 from ... import __version__
 from ...agent.models.model_selection import HOW_TO, connect, find, known_providers
@@ -47,14 +44,14 @@ from ...settings.schema import Config
 from ...store.approvals import ApprovalStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
-from .. import options
 from ..call_text import counted
+from ..options import Exit, Json
 from ..output import ExitCode, as_typed, colours, emit, emit_json, fitted, paint, result_stream, visible
 
 MCP_SECONDS = 15.0
 
 
-def doctor(as_json: options.Json = False) -> None:
+def doctor(as_json: Json = False) -> None:
     with result_stream() as stdout:
         findings = list(examine())
         broken = sum(finding.health is Health.BROKEN for finding in findings)
@@ -64,7 +61,7 @@ def doctor(as_json: options.Json = False) -> None:
             for finding in _by_fix(findings):
                 emit(_shown(finding, stdout), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
-    raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if broken else ExitCode.OK)
 
 
 def _by_fix(findings: list[Finding]) -> Iterator[Finding]:
@@ -134,7 +131,11 @@ def examine() -> Iterator[Finding]:
     yield _effects(config)
     yield _model(config, plugins)
     yield from _mcp_servers(config)
-    yield _ripgrep()
+    if (ripgrep := shutil.which("rg")) is None:
+        fix = "install ripgrep; until then files are searched in Python"
+        yield Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
+    else:
+        yield Finding("ripgrep", Health.OK, ripgrep)
 
 
 def _config() -> tuple[Config, Finding]:
@@ -234,8 +235,7 @@ def _toolsets(config: Config, registry: ToolRegistry, plugins: Plugins | None) -
 def _model(config: Config, plugins: Plugins | None) -> Finding:
     """Which model an agent would use. It is not called here: `handrail model test` does that."""
     providers = known_providers(plugins)
-    choice = find(config.model, providers=providers)
-    if choice is None:
+    if (choice := find(config.model, providers=providers)) is None:
         return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
     try:
         connect(choice, config.model, providers)
@@ -247,11 +247,13 @@ def _model(config: Config, plugins: Plugins | None) -> Finding:
 
 def _gate(config: Config, plugins: Plugins | None) -> Finding:
     """Whether what is dangerous would be asked, and who would answer."""
-    settings = config.approvals
+    settings, store, waiting = config.approvals, state_dir() / STORE_NAME, 0
     try:
         Settings(path=config_path()).policy()
         configured_approver(config, plugins)
-        waiting = _waiting(state_dir() / STORE_NAME)
+        if store.exists():
+            with contextlib.closing(ApprovalStore(store)) as opened:
+                waiting = len(opened.pending())
     except HandrailError as error:
         fix = "correct it; until then nothing that passes the gate runs"
         return Finding("approvals", Health.BROKEN, str(error), fix)
@@ -281,13 +283,6 @@ def _effects(config: Config) -> Finding:
     return Finding("undo", Health.MISSING, f"what commands change is not watched: {reason}; {counts}", fix)
 
 
-def _waiting(store: Path) -> int:
-    if not store.exists():
-        return 0
-    with contextlib.closing(ApprovalStore(store)) as opened:
-        return len(opened.pending())
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     logging.disable(logging.WARNING)
@@ -295,11 +290,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _ripgrep() -> Finding:
-    path = shutil.which("rg")
-    if path is None:
-        fix = "install ripgrep; until then files are searched in Python"
-        return Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
-    return Finding("ripgrep", Health.OK, path)

@@ -2,7 +2,6 @@
 
 Files lost, changed, created and moved, and hosts contacted.
 
-\b
 Examples:
   handrail effects 17
   handrail effects 17 --diff
@@ -15,14 +14,11 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
-import typer
-
 from ...effects.calls import Calls
 from ...store.call_records import CallRecord
 from ...types import JsonDict
-from .. import options
 from ..call_text import counted, shortened
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, colours, emit, emit_json, fitted, paint, say, visible
 from ..runtime import open_runtime
 
@@ -36,19 +32,10 @@ Number = Annotated[int, argument("CALL", "Its number, as `handrail calls` names 
 Diff = Annotated[bool, option("--diff", "Show the lines that differ.")]
 
 
-def effects(number: Number, diff: Diff = False, as_json: options.Json = False) -> None:
+def effects(number: Number, diff: Diff = False, as_json: Json = False) -> None:
     calls = open_runtime().effects
     told = calls.describe(number, diff=diff)
     emit_json(told) if as_json else _show_effects(told, calls.records.get(number), keep_days=calls.keep_days)
-
-
-def counts_text(record: CallRecord) -> str:
-    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _WORDS.items() if record.counts.get(kind)]
-    if record.hosts:
-        counts.append(counted(record.hosts, "host") + " contacted")
-    if record.coverage != "full":
-        counts.append(f"watched: {record.coverage}")
-    return ", ".join(counts) or "nothing changed"
 
 
 def state_text(record: CallRecord, keep_days: float) -> str:
@@ -67,8 +54,11 @@ def state_text(record: CallRecord, keep_days: float) -> str:
 
 
 def call_row(record: CallRecord, keep_days: float) -> list[str]:
-    head = shortened(" ".join(record.head.split()), _MAX_HEAD)
-    return [str(record.number), record.tool, visible(head), counts_text(record), state_text(record, keep_days)]
+    counts = [f"{record.counts[kind]:,} {word}" for kind, word in _WORDS.items() if record.counts.get(kind)]
+    counts += [f"{counted(record.hosts, 'host')} contacted"] if record.hosts else []
+    counts += [f"watched: {record.coverage}"] if record.coverage != "full" else []
+    head, effect = shortened(" ".join(record.head.split()), _MAX_HEAD), ", ".join(counts) or "nothing changed"
+    return [str(record.number), record.tool, visible(head), effect, state_text(record, keep_days)]
 
 
 def _show_effects(told: JsonDict, record: CallRecord, *, keep_days: float) -> None:
@@ -129,7 +119,7 @@ def leave(answers: Sequence[JsonDict], calls: Calls, *, verb: str, as_json: bool
         else:
             _show_done(answer, verb if status == "undone" else f"would be {verb}")
     is_done = all(one["status"] in DONE and not one["failed"] for one in answers)
-    raise typer.Exit(ExitCode.OK if is_done else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if is_done else ExitCode.FAILED)
 
 
 def _show_done(answer: JsonDict, verb: str) -> None:
@@ -153,15 +143,12 @@ def _show_conflict(answer: JsonDict, calls: Calls) -> None:
     number = answer["call"]
     say(f"call {number} was not undone, and nothing was changed: this was changed since")
     for one in answer["conflicts"][:_MAX_LISTED]:
-        say(f"  {one['path']} by {_who(one, calls)}")
+        who = f"somebody else at {time.strftime('%d %b %H:%M:%S', time.localtime(one['when']))}"
+        if one["call"]:
+            record = calls.records.find(one["call"])
+            about = f" ({record.tool}: {shortened(record.head, 40)})" if record is not None else ""
+            who = f"call {one['call']}{about}"
+        say(f"  {one['path']} by {who}")
     later = sorted({one["call"] for one in answer["conflicts"] if one["call"]}, reverse=True)
     first = f"`handrail undo {later[0]}` first, or " if later else ""
     say(f"{first}--only PATH for a part, or --force, which keeps what is there now beside it")
-
-
-def _who(conflict: JsonDict, calls: Calls) -> str:
-    if not conflict["call"]:
-        return f"somebody else at {time.strftime('%d %b %H:%M:%S', time.localtime(conflict['when']))}"
-    record = calls.records.find(conflict["call"])
-    about = f" ({record.tool}: {shortened(record.head, 40)})" if record is not None else ""
-    return f"call {conflict['call']}{about}"

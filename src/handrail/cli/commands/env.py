@@ -1,6 +1,5 @@
 """List, check and clean up the places where commands can run.
 
-\b
 Examples:
   handrail env list
   handrail env check docker
@@ -14,9 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 
-import typer
-
-from ...app import Handrail
 from ...base.temporary_folders import left_folders
 from ...config.paths import state_dir
 from ...environments.backend_table import resolve
@@ -24,41 +20,43 @@ from ...environments.base import Environment
 from ...environments.private_dirs import prune_browsers
 from ...errors import HandrailError
 from ...processes.leftovers import prune_expired, prune_unknown
-from ...types import JsonDict
-from .. import options
-from ..options import argument, option
-from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_listing, paint, result_stream, say, visible
+from ..options import DryRun, Exit, Json, argument, new_cli, option
+from ..output import ExitCode, as_typed, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
 from ..runtime import open_runtime
 
 Name = Annotated[str, argument("NAME", "An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, option("--full", "Try everything that a backend promises; takes a minute.")]
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.command("list")
-def list_environments(as_json: options.Json = False) -> None:
+def list_environments(as_json: Json = False) -> None:
     """List the environments, and whether each can be used now.
 
     What cannot be used says why, and what would change that. The one that the configuration names is marked.
 
-    \b
     Examples:
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
-    app = open_runtime()
-    listed = [_described(app, name) for name in app.environments.backends.names()]
-    rows = []
-    for row in listed:
-        status = "available" if row["available"] else "; ".join(filter(None, (row["reason"], row["fix"])))
-        rows.append((f"{row['name']}{' *' if row['configured'] else ''}", visible(as_typed(status))))
-    emit_listing(listed, ("ENVIRONMENT", "STATUS"), rows, as_json=as_json, wide=1)
+    app, listed, rows = open_runtime(), [], []
+    for name in app.environments.backends.names():
+        configured = app.config.terminal.backend.partition(":")[0] == name
+        try:
+            missing = app.environments.backends.get(name).check(app.config.terminal.backends.get(name, {}))
+            reason, fix = (missing.reason, missing.fix) if missing is not None else ("", "")
+        except HandrailError as error:
+            reason, fix = str(error), ""
+        about = {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
+        listed.append(about)
+        status = "; ".join(filter(None, (reason, fix))) if reason else "available"
+        rows.append((f"{name}{' *' if configured else ''}", visible(as_typed(status))))
+    emit_table(("ENVIRONMENT", "STATUS"), rows, listed, as_json=as_json, wide=1)
 
 
 @cli.command()
-def check(name: Name, full: Full = False, as_json: options.Json = False) -> None:
+def check(name: Name, full: Full = False, as_json: Json = False) -> None:
     """Start an environment, try what commands rely on, and remove it again.
 
-    \b
     Examples:
       handrail env check local
       handrail env check ssh:build.example
@@ -78,44 +76,18 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
                 emit(f"{mark} {one.name} ({one.seconds * 1000:.0f} ms){problem}", stdout)
         if as_json:
             emit_json([one._asdict() for one in done], stdout)
-    raise typer.Exit(ExitCode.FAILED if any(one.problem for one in done) else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if any(one.problem for one in done) else ExitCode.OK)
 
 
 @cli.command()
-def prune(dry_run: options.DryRun = False, as_json: options.Json = False) -> None:
+def prune(dry_run: DryRun = False, as_json: Json = False) -> None:
     """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.
 
     Exit codes: 0 nothing is left to remove; 1 something is: with --dry-run, or because it could not be removed.
     """
-    found, problems = remove_leftovers(open_runtime(), dry_run=dry_run)
-    if as_json:
-        emit_json({"found": found, "problems": problems})
-    else:
-        for line in found:
-            emit(f"to clean up: {line}" if dry_run else f"cleaned up: {line}")
-        if not found:
-            emit("Nothing was left behind.")
-        for problem in problems:
-            say(problem)
-    raise typer.Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
-
-
-def _described(app: Handrail, name: str) -> JsonDict:
-    configured = app.config.terminal.backend.partition(":")[0] == name
-    try:
-        missing = app.environments.backends.get(name).check(app.config.terminal.backends.get(name, {}))
-        reason, fix = (missing.reason, missing.fix) if missing is not None else ("", "")
-    except HandrailError as error:
-        reason, fix = str(error), ""
-    return {"name": name, "configured": configured, "available": not reason, "reason": reason, "fix": fix}
-
-
-def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
-    """What was found, and what went wrong: one line each."""
-    found: list[str] = []
-    problems: list[str] = []
+    app, found, problems = open_runtime(), list[str](), list[str]()
     backends = app.environments.backends
     for name in backends.names():
         try:
@@ -129,7 +101,16 @@ def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[s
         found.append(f"a temporary folder of a process that was killed, {folder}")
         if not dry_run:
             shutil.rmtree(folder, ignore_errors=True)
-    return found, problems
+    if as_json:
+        emit_json({"found": found, "problems": problems})
+    else:
+        for line in found:
+            emit(f"to clean up: {line}" if dry_run else f"cleaned up: {line}")
+        if not found:
+            emit("Nothing was left behind.")
+        for problem in problems:
+            say(problem)
+    raise Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
 
 
 class Checked(NamedTuple):
@@ -153,9 +134,14 @@ def checks(make: Callable[[], Environment], *, full: bool) -> Iterator[Checked]:
     left out; after it could not be started there is nothing more to try."""
     from ...testing.environment_conformance import Conformance, Verdict, environment_checks
 
-    started = _started(make)
-    yield started
-    if started.problem:
+    began, problem = time.perf_counter(), ""
+    try:
+        with contextlib.closing(make()) as environment:
+            environment.start()
+    except (HandrailError, OSError) as error:
+        problem = str(error)
+    yield Checked("It starts.", problem, time.perf_counter() - began)
+    if problem:
         return
     with Conformance(make) as subject:
         for one in environment_checks():
@@ -163,13 +149,3 @@ def checks(make: Callable[[], Environment], *, full: bool) -> Iterator[Checked]:
                 [outcome] = subject.run([one]).outcomes
                 if outcome.verdict is not Verdict.DOES_NOT_APPLY:
                     yield Checked(one.sentence, outcome.message, outcome.seconds)
-
-
-def _started(make: Callable[[], Environment]) -> Checked:
-    began, problem = time.perf_counter(), ""
-    try:
-        with contextlib.closing(make()) as environment:
-            environment.start()
-    except (HandrailError, OSError) as error:
-        problem = str(error)
-    return Checked("It starts.", problem, time.perf_counter() - began)

@@ -1,6 +1,5 @@
 """See, add and try MCP servers.
 
-\b
 Examples:
   handrail mcp add time -- mcp-server-time
   handrail mcp add docs https://example.com/mcp --header 'X-Key: ${DOCS_KEY}'
@@ -8,15 +7,16 @@ Examples:
   handrail call mcp__time__get_current_time timezone=UTC
 """
 
-from __future__ import annotations
-
+import asyncio
+import contextlib
 import dataclasses
 import json
 import os
 import secrets
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+import webbrowser
+from typing import Annotated, Any, NoReturn
 
 from ...base.safe_text import made_visible, mask_secrets
 from ...base.suggest import did_you_mean
@@ -27,20 +27,18 @@ from ...config.validation import plain
 from ...core.registry import ToolRegistry
 from ...errors import ToolUnavailable
 from ...mcp_client.manager import check_installed
+from ...mcp_client.oauth import LOGIN_SECONDS, Login
 from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
-from ...serve.server import listening, parse_address
+from ...mcp_client.tool_listing import Pins
+from ...serve.server import given_token, listening, parse_address
 from ...settings.services import McpServerConfig
-from .. import options
+from ...tools.mcp.server_tools import McpTools, tool_name
 from ..call_text import counted
-from ..options import argument, option
-from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_listing, refuse, say
+from ..options import Hosts, Json, TokenFd, Toolsets, argument, new_cli, option
+from ..output import ExitCode, as_typed, emit, emit_either, emit_json, emit_table, refuse, say
 from ..runtime import log_as_notes, open_runtime
 
-if TYPE_CHECKING:
-    from ...mcp_client.tool_listing import Listed
-    from ...tools.mcp.server_tools import McpTools
-
-cli = options.new_cli()
+cli = new_cli()
 LIST_SECONDS = 10.0
 Name = Annotated[str, argument("NAME", "The server's name.", show_default=False)]
 Target = Annotated[list[str], argument("URL | -- COMMAND...", "An address, or a command.")]
@@ -48,6 +46,8 @@ Env = Annotated[list[str] | None, option("--env -e KEY=VALUE", "For the command.
 Header = Annotated[list[str] | None, option("--header 'KEY: VALUE'", "For HTTP.")]
 Sse = Annotated[bool, option("--sse", "The server uses the older SSE transport.")]
 Offline = Annotated[bool, option("--offline", "Do not connect to them.")]
+Http = Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")]
+Backend = Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")]
 TrustName = Annotated[str | None, argument("[NAME]", "A server; without one, the project's file.")]
 _UNCONFIRMED = "it came into config.yaml since you confirmed that; `handrail config confirm` in a terminal of yours"
 
@@ -73,8 +73,7 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
         "headers": dict(_pair(each, ":") for each in header or ()),
     }
     values = {name: value for name, value in given.items() if value}
-    problem = problem_of(Server(name, McpServerConfig(**values), ""))
-    if problem:
+    if problem := problem_of(Server(name, McpServerConfig(**values), "")):
         refuse(f"{name}: {problem}")
     file = ConfigFile()
     if name in file.load().mcp_servers:
@@ -92,9 +91,6 @@ def add(name: Name, target: Target, env: Env = None, header: Header = None, sse:
 @cli.command()
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
-    from ...mcp_client.oauth import Login
-    from ...mcp_client.tool_listing import Pins
-
     file = ConfigFile()
     known = file.load().mcp_servers
     if name not in known:
@@ -107,7 +103,7 @@ def remove(name: Name) -> None:
 
 
 @cli.command("list")
-def list_servers(as_json: options.Json = False, offline: Offline = False) -> None:
+def list_servers(as_json: Json = False, offline: Offline = False) -> None:
     """List the servers with their health: connect to each, for at most 10 seconds, and show what is wrong with it."""
     servers, empty = _servers(), "No MCP servers. `handrail mcp add NAME -- COMMAND` adds one."
     mcp = None if offline or not servers else open_runtime().mcp
@@ -119,7 +115,7 @@ def list_servers(as_json: options.Json = False, offline: Offline = False) -> Non
     for each in servers:
         target = each.settings.url or " ".join((each.settings.command, *each.settings.args))
         rows.append((each.name, each.way, mask_secrets(target), states[each.name]))
-    emit_listing(views, ("SERVER", "WAY", "WHERE", "STATE"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("SERVER", "WAY", "WHERE", "STATE"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
@@ -129,7 +125,7 @@ def get(name: Name) -> None:
 
 
 @cli.command("test")
-def try_server(name: Name, as_json: options.Json = False) -> None:
+def try_server(name: Name, as_json: Json = False) -> None:
     """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
     value = {"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools}
@@ -137,13 +133,11 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 
 
 @cli.command()
-def tools(name: Name, as_json: options.Json = False) -> None:
+def tools(name: Name, as_json: Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust.
 
     For a tool that needs trust you see the whole text that the model would get, with invisible characters shown.
     """
-    from ...tools.mcp.server_tools import tool_name
-
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
     listed = mcp.connections.offer(name).tools
@@ -157,9 +151,12 @@ def tools(name: Name, as_json: options.Json = False) -> None:
         }
         for each in listed
     ]
-    texts = [_shown_text(each, each.name in doubts) for each in listed]
-    rows = [(view["name"], view["problem"] or "ok", text) for view, text in zip(views, texts, strict=True)]
-    emit_listing(views, ("TOOL", "STATE", "WHAT IT SAYS"), rows, as_json=as_json, wide=2)
+    rows = []
+    for each, view in zip(listed, views, strict=True):
+        schema = f" {json.dumps(each.schema, ensure_ascii=False)}" if each.name in doubts else ""
+        text = made_visible(" ".join(f"{each.description}{schema}".split()))
+        rows.append((view["name"], view["problem"] or "ok", text))
+    emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, views, as_json=as_json, wide=2)
 
 
 @cli.command()
@@ -168,16 +165,13 @@ def trust(name: TrustName = None) -> None:
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
-    from ...mcp_client.tool_listing import Pins
-
     if name is not None:
         connections = _ready(name).connections
         listed = connections.offer(name).tools
         Pins(connections.servers[name]).trust(listed)
         emit(f"{name}: {len(listed)} tools are trusted as they are now")
         return
-    path = project_mcp_file()
-    if path is None:
+    if (path := project_mcp_file()) is None:
         refuse("there is no .mcp.json here")
     emit(f"{path} is trusted as it is now: {trust_project(path)} servers")
 
@@ -185,35 +179,25 @@ def trust(name: TrustName = None) -> None:
 @cli.command()
 def login(name: Name) -> None:
     """Log in to a server that needs it: a page is opened, and the login is kept for next time (OAuth)."""
-    from ...mcp_client.oauth import LOGIN_SECONDS
-    from ...tools.mcp.server_tools import McpTools
-
     server = _get(name)
     if server.problem or server.way == "stdio":
         refuse(f"{name}: {server.problem or 'it is a program of this machine; there is no login'}")
     log_as_notes()
-    tools = McpTools([server], ToolRegistry(), browse=_browse)
-    try:
+    with contextlib.closing(McpTools([server], ToolRegistry(), browse=_browse)) as tools:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
         problem, status = tools.reach(name), tools.connections.status().get(name)
         if problem or status is None:
             refuse(f"{name}: {problem}", ExitCode.FAILED)
-    finally:
-        tools.close()
     emit(f"{name} is ready: {counted(status.tools, 'tool')}, protocol {status.protocol}")
 
 
 @cli.command()
 def logout(name: Name) -> None:
     """Forget the login at a server."""
-    from ...mcp_client.oauth import Login
-
     emit(f"{name}: the login is forgotten" if Login(_get(name), "").forget() else f"{name}: there was no login")
 
 
 def _browse(url: str) -> None:
-    import webbrowser
-
     say(f"Log in at this page: {url}")
     # Without a screen some text browser would take the terminal.
     if sys.platform == "darwin" or any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))):
@@ -222,27 +206,20 @@ def _browse(url: str) -> None:
 
 @cli.command()
 def serve(
-    http: Annotated[str | None, option("--http [HOST:]PORT", "Serve over HTTP instead of stdio.")] = None,
-    toolset: options.Toolsets = None,
-    env: Annotated[str, option("--env BACKEND", "Where commands run, such as docker.")] = "",
-    host: options.Hosts = None,
-    token_fd: options.TokenFd = None,
+    http: Http = None, toolset: Toolsets = None, env: Backend = "", host: Hosts = None, token_fd: TokenFd = None
 ) -> None:
     """Offer these tools to an MCP client, with the same approval and limits.
 
     Over stdio the client starts this command. Over HTTP every request needs the token in HANDRAIL_MCP_TOKEN (one is made
     and shown if it is not set), and the address is this machine's alone unless you say another.
     """
-    import asyncio
-
     check_installed()
-    from ...serve import server as running
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, serve_stdio
 
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
-        token = running.given_token(TOKEN_VARIABLE, descriptor=token_fd)
+        token = given_token(TOKEN_VARIABLE, descriptor=token_fd)
     app = open_runtime()
     app.warn_untrusted()
     for name in toolset or DEFAULT_TOOLSETS:  # an unknown one fails now, not at the client's first request
@@ -279,11 +256,6 @@ def _ready(name: str) -> McpTools:
         is_usable = not server.problem and server.settings.enabled
         refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
     return mcp
-
-
-def _shown_text(tool: Listed, whole: bool) -> str:
-    text = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
-    return made_visible(" ".join(text.split()))
 
 
 def _state(server: Server, mcp: McpTools | None, *, offline: bool) -> str:

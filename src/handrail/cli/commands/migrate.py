@@ -2,7 +2,6 @@
 
 That is its settings, MCP servers, skills, memory and scheduled jobs.
 
-\b
 Examples:
   handrail migrate hermes --dry-run
   handrail migrate hermes ~/.hermes --yes
@@ -35,18 +34,16 @@ from ...mcp_client.server_config import Server, problem_of
 from ...plugins.command_hooks import register_external
 from ...plugins.hook_manager import HookManager
 from ...plugins.hook_specs import HOOK_NAMES
-from ...settings.schema import Config
 from ...settings.services import PROVIDERS
 from ...tools.cron.job_requests import open_jobs, planned, save
 from ...tools.cron.schedule import zone_of
 from ...tools.skills.library import inspect, user_folder
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import DryRun, argument, new_cli, option
 from ..output import ExitCode, emit, emit_table, refuse, say, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 TAKEN, DIFFERS, LEFT_OUT = "taken over", "differs", "left out"
 # A line of .env: a name, and a value in quotes or up to a comment.
 _VARIABLE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:\s#.*)?""")
@@ -75,7 +72,7 @@ def _group() -> None:
 
 
 @cli.command()
-def hermes(path: Folder = None, dry_run: options.DryRun = False, yes: Yes = False) -> None:
+def hermes(path: Folder = None, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Take over what Hermes Agent was configured with. Nothing of it is changed, and nothing of yours is overwritten.
 
     Exit codes: 0 done, or shown with --dry-run; 1 something could not be taken over, or you said no; 2 there is no such folder.
@@ -151,12 +148,8 @@ def _settings(folder: Path, app: Handrail, theirs: JsonDict) -> Iterator[Item]:
         else:
             yield Item(name, DIFFERS, f"their config.yaml says {wanted[table[name]]!r}, which holds")
     for section, inner_names in left.items():
-        listing = ", ".join(filter(None, inner_names))
-        yield Item(
-            section,
-            LEFT_OUT,
-            ": ".join(filter(None, (listing, _THEIRS["left_out"].get(section, "there is nothing like it here")))),
-        )
+        why = _THEIRS["left_out"].get(section, "there is nothing like it here")
+        yield Item(section, LEFT_OUT, ": ".join(filter(None, (", ".join(filter(None, inner_names)), why))))
     names: set[str] = set()
     for here, item in listed:
         is_second = here in names and item.take is not None
@@ -205,7 +198,14 @@ def _setting(name: str, key: str, value: Any, file: ConfigFile, app: Handrail) -
         ours = {step: ours}
     try:
         check(ours)
-        _check_usable(build(ours))
+        config = build(ours)  # it may be valid, and make commands fail
+        register_external(HookManager(), config.hooks, plugin="config")
+        backends.get(config.terminal.backend)
+        if config.model.provider not in ("", *PROVIDERS):
+            why = "without one, model.base_url is asked"
+            raise ConfigError(f"there is no provider {config.model.provider!r} here; {why}")
+        if config.schedule.timezone:
+            zone_of(config.schedule.timezone)
         now = file.get(steps)
     except HandrailError as error:
         return Item(name, LEFT_OUT, str(error))
@@ -250,16 +250,6 @@ def _is_toolset(name: str, app: Handrail) -> bool:
         return False
 
 
-def _check_usable(config: Config) -> None:
-    """Raises HandrailError for what is valid, and would make commands fail."""
-    register_external(HookManager(), config.hooks, plugin="config")
-    backends.get(config.terminal.backend)
-    if config.model.provider not in ("", *PROVIDERS):
-        raise ConfigError(f"there is no provider {config.model.provider!r} here; without one, model.base_url is asked")
-    if config.schedule.timezone:
-        zone_of(config.schedule.timezone)
-
-
 def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
     """The name that it has here, and the server."""
     here = re.sub(r"[^A-Za-z0-9-]+", "_", name)[:32]
@@ -269,12 +259,10 @@ def _server(name: str, given: Any, file: ConfigFile) -> tuple[str, Item]:
     ours: JsonDict = {}
     lost = ["ssl_verify: false"] if given.get("ssl_verify") is False else []
     for key, value in _flat(given, whole=("env", "headers")).items():
-        known = _TABLE.get(f"mcp_servers.{key}")
+        known, is_usual = _TABLE.get(f"mcp_servers.{key}"), key.startswith("tools.") and value is True
         if known is not None and value is not None:
             ours[known] = _typed(known, value)
-        elif (
-            known is None and key not in _THEIRS["servers_anyway"] and not (key.startswith("tools.") and value is True)
-        ):
+        elif known is None and key not in _THEIRS["servers_anyway"] and not is_usual:
             lost.append(key)
     ours |= {"type": "sse"} if given.get("transport") == "sse" else {}
     if isinstance(given.get("ssl_verify"), str):
@@ -362,9 +350,8 @@ def _jobs(folder: Path, app: Handrail) -> Iterator[Item]:
 def _plugins(folder: Path, theirs: JsonDict, app: Handrail) -> Iterator[Item]:
     """Those that are switched on there, which is all of them in versions without a choice."""
     settings, file = _mapping(theirs.get("plugins")), ConfigFile()
-    then = (
-        "; then add its toolset to tools.enabled_toolsets" if _choice(theirs)[1] else ""
-    )  # there, it is offered anyway
+    # There, it is offered anyway.
+    then = "; then add its toolset to tools.enabled_toolsets" if _choice(theirs)[1] else ""
     chosen, off, entries = (settings.pop(key, None) for key in ("enabled", "disabled", "entries"))
     top = folder / "plugins"
     places = [file.parent for depth in ("*", "*/*") for file in top.glob(f"{depth}/plugin.yaml")]

@@ -3,7 +3,6 @@
 The model is HANDRAIL_MODEL or `model.name` of the configuration, at OPENAI_BASE_URL or `model.base_url`. Its key is
 found in the environment, such as OPENAI_API_KEY, or in the system's keyring (`keyring set handrail OPENAI_API_KEY`).
 
-\b
 Examples:
   handrail model list
   handrail model test
@@ -12,28 +11,23 @@ Examples:
 import time
 from typing import Annotated, NamedTuple
 
-import typer
-
 from ...agent.models import model_selection as selection
 from ...agent.models.base import CallPiece, StreamingModel, TextPiece
 from ...base.workers import run_async
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...settings.schema import Config
-from .. import options
-from ..options import argument
-from ..output import ExitCode, emit_either, emit_listing, say, visible
+from ..options import Exit, Json, argument, new_cli
+from ..output import ExitCode, emit_either, emit_table, say, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 Name = Annotated[str | None, argument("[MODEL]", "By default the one an agent would ask.")]
 
 
 @cli.command("list")
-def list_models(as_json: options.Json = False) -> None:
+def list_models(as_json: Json = False) -> None:
     """List the models of the configured provider, and of servers that run on this machine.
 
-    \b
     Examples:
       handrail model list --json | jq -r '.[].name'
 
@@ -47,9 +41,12 @@ def list_models(as_json: options.Json = False) -> None:
         for server in selection.local_servers()
         for name in server.models
     ]
-    problem = ""
+    problem, place = "", selection.provider_of(app.config.model, providers=providers)
     try:
-        rows = [*_of_provider(app.config, providers), *rows]
+        if place.name or place.base_url or key_of(place.key_variable):  # else none is configured, which is no fault
+            names = run_async(selection.models_at(place, app.config.model, providers))
+            where = selection.location_of(place, providers)
+            rows[:0] = [{"name": name, "where": where, "what": place.provider} for name in names]
     except ModelError as error:
         problem = str(error)
     for row in rows:
@@ -58,24 +55,23 @@ def list_models(as_json: options.Json = False) -> None:
     facts = ("name", "where", "what")
     table = [["*" if row["chosen"] else "", *(visible(str(row[key])) for key in facts)] for row in rows]
     if rows or as_json:
-        emit_listing(rows, ("", "MODEL", "WHERE", "SERVER"), table, as_json=as_json)
+        emit_table(("", "MODEL", "WHERE", "SERVER"), table, rows, as_json=as_json)
     if problem:
         say(problem)
     elif not rows:
         say(f"no model was found; {selection.HOW_TO}")
-    raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
 
 
 @cli.command("test")
-def try_model(name: Name = None, as_json: options.Json = False) -> None:
+def try_model(name: Name = None, as_json: Json = False) -> None:
     """Ask a model for a word and for a tool call, and report how it did.
 
     Exit codes: 0 it answers, 1 it does not.
     """
     app = open_runtime(asks=False)
     providers = selection.known_providers(app.plugins)
-    choice = selection.find(app.config.model, name=name, providers=providers)
-    if choice is None:
+    if (choice := selection.find(app.config.model, name=name, providers=providers)) is None:
         raise ModelError(f"no model is configured; {selection.HOW_TO}")
     trial = run_async(tried(selection.connect(choice, app.config.model, providers)))
     where = selection.location_of(choice, providers)
@@ -84,17 +80,6 @@ def try_model(name: Name = None, as_json: options.Json = False) -> None:
     text += f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s\n"
     useless = "– did not make the tool call that it was asked for: it will probably not work as an agent"
     emit_either(value, text + ("✓ calls tools" if trial.calls_tools else useless), as_json=as_json)
-
-
-def _of_provider(config: Config, providers: selection.Providers) -> list[dict[str, object]]:
-    """Nothing when no provider is configured: that is not a fault."""
-    choice = selection.provider_of(config.model, providers=providers)
-    if not (choice.name or choice.base_url or key_of(choice.key_variable)):
-        return []
-    names = run_async(selection.models_at(choice, config.model, providers))
-    return [
-        {"name": name, "where": selection.location_of(choice, providers), "what": choice.provider} for name in names
-    ]
 
 
 _TOOL = {

@@ -2,7 +2,6 @@
 
 They send it to the agent's account in a chat, once, within ten minutes.
 
-\b
 Examples:
   handrail pair
   handrail pair list
@@ -11,19 +10,16 @@ Examples:
 
 from typing import Annotated
 
-import typer
-
 from ...config.paths import state_dir
 from ...serve.gateway.store import STORE_NAME, GatewayStore
-from .. import options
-from ..options import argument
-from ..output import emit, emit_listing, refuse, say
+from ..options import Context, Json, argument, new_cli
+from ..output import emit, emit_table, refuse, say
 
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
-def show(context: typer.Context) -> None:
+def show(context: Context) -> None:
     if context.invoked_subcommand is not None:
         return
     emit(_store().new_code())
@@ -31,11 +27,11 @@ def show(context: typer.Context) -> None:
 
 
 @cli.command("list")
-def list_people(as_json: options.Json = False) -> None:
+def list_people(as_json: Json = False) -> None:
     """List the people who may use the agent."""
     found = _store().people()
     rows, empty = [each[:2] for each in found], "Nobody is paired. `handrail pair` shows a code to send."
-    emit_listing([each._asdict() for each in found], ("ACCOUNT", "PERSON"), rows, as_json=as_json, wide=1, empty=empty)
+    emit_table(("ACCOUNT", "PERSON"), rows, [each._asdict() for each in found], as_json=as_json, wide=1, empty=empty)
 
 
 @cli.command()

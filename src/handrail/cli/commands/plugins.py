@@ -1,6 +1,5 @@
 """See, trust and write plugins.
 
-\b
 Examples:
   handrail plugins list
   handrail plugins new parrot
@@ -18,19 +17,18 @@ from ...plugins.hook_manager import hooks
 from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
 from ...plugins.plugin_files import write_template
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
-from ..output import emit, emit_json, emit_listing, refuse
+from ..options import Json, argument, new_cli, option
+from ..output import emit, emit_json, emit_table, refuse
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 Name = Annotated[str, argument("NAME", "The plugin's name.", show_default=False)]
 Revoke = Annotated[bool, option("--revoke", "Take the trust back.")]
 Folder = Annotated[Path | None, option("--in FOLDER", "Where to put it; default: your plugin folder.")]
 
 
 @cli.command("list")
-def list_plugins(as_json: options.Json = False) -> None:
+def list_plugins(as_json: Json = False) -> None:
     """List the plugins that were found, and the state of each.
 
     They come from the folder `plugins` beside config.yaml, from pip (entry points of the group `handrail`), and from
@@ -38,11 +36,11 @@ def list_plugins(as_json: options.Json = False) -> None:
     """
     views, empty = [*map(_as_json, _found())], "No plugins. `handrail plugins new NAME` writes one to start from."
     rows = [(each["name"], each["from"], each["state"], each["reason"] or each["description"]) for each in views]
-    emit_listing(views, ("PLUGIN", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("PLUGIN", "FROM", "STATE", "ABOUT"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()
-def info(name: Name, as_json: options.Json = False) -> None:
+def info(name: Name, as_json: Json = False) -> None:
     """Show one plugin: where it is, what it provides, how often its hooks failed."""
     plugin = _get(name)
     about = _as_json(plugin)

@@ -2,7 +2,6 @@
 
 A background process keeps running when the program that started it ends, and is listed until it ends or is killed.
 
-\b
 Examples:
   handrail ps
   handrail ps --all --json
@@ -15,8 +14,6 @@ import sys
 import time
 from typing import Annotated
 
-import typer
-
 from ...base.safe_text import TextCleaner
 from ...config.paths import state_dir
 from ...environments.base import ProcessState
@@ -24,25 +21,22 @@ from ...environments.protection import JOBS_FOLDER
 from ...environments.shell_host import jobs
 from ...errors import ToolError
 from ...processes.tracked import State, Status, TrackedProcess
-from ...store.processes import ProcessRecord
 from ...types import JsonDict
-from .. import options
 from ..call_text import age
-from ..options import argument, option
-from ..output import ExitCode, emit, emit_bytes, emit_listing, say, visible
+from ..options import BadParameter, Context, Exit, Json, Task, argument, new_cli, option
+from ..output import ExitCode, emit, emit_bytes, emit_table, say, visible
 from ..runtime import open_runtime
 
 Ids = Annotated[list[str] | None, argument("ID...", "Processes, as `handrail ps` names them.")]
 Id = Annotated[str, argument("ID", "A process, as `handrail ps` names it.")]
-cli = options.new_cli()
+cli = new_cli()
+_PIECE_BYTES, _POLL_SECONDS = 1 << 20, 60.0
 Everything = Annotated[bool, option("--all", "Include processes that have ended.")]
 KillEverything = Annotated[bool, option("--all", "All that run, of every task.")]
 
 
 @cli.callback(invoke_without_command=True, no_args_is_help=False)
-def ps(
-    context: typer.Context, everything: Everything = False, task: options.Task = None, as_json: options.Json = False
-) -> None:
+def ps(context: Context, everything: Everything = False, task: Task = None, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     found = [(one, one.status()) for one in open_runtime().processes.list(task)]
@@ -51,28 +45,27 @@ def ps(
     names = ("ID", *(column.upper() for column in columns[1:]))
     more = "." if everything else " run. `handrail ps --all` shows those that have ended."
     shown = [[visible(str(row[column])) for column in columns] for row in rows]
-    emit_listing(rows, names, shown, as_json=as_json, wide=6, empty=f"No background processes{more}")
+    emit_table(names, shown, rows, as_json=as_json, wide=6, empty=f"No background processes{more}")
 
 
 @cli.command()
 def kill(ids: Ids = None, everything: KillEverything = False) -> None:
     """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
-    \b
     Examples:
       handrail ps kill --all
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
     if bool(ids) == everything:
-        raise typer.BadParameter("name the processes to kill, or give --all")
+        raise BadParameter("name the processes to kill, or give --all")
     table = open_runtime().processes
     chosen = [table.get(one) for one in ids or ()]
     chosen += [one for one in table.list() if one.status().state is State.RUNNING] if everything else []
     failed = [problem for one in chosen if (problem := _end(one))]
     for problem in failed:
         say(problem)
-    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
 @cli.command()
@@ -82,11 +75,25 @@ def log(
 ) -> None:
     """Print the output of a process, unchanged.
 
-    \b
     Examples:
       handrail ps log proc_1a2b3c4d | tail
     """
-    print_log(open_runtime().processes.get(id), follow=follow)
+    tracked, offset = open_runtime().processes.get(id), 0
+    # Byte for byte into a file or a pipe; a terminal gets only text, without control sequences.
+    cleaner, timeout = TextCleaner() if sys.stdout.isatty() else None, _POLL_SECONDS if follow else 0
+    while True:
+        piece = tracked.use(lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=timeout))  # noqa: B023  called immediately
+        offset = piece.offset + len(piece.data)
+        if cleaner is not None:
+            emit(cleaner.feed(piece.data), end="")
+        else:
+            emit_bytes(piece.data)
+        if piece.data:
+            continue
+        if not follow or tracked.use(lambda process: process.poll()).state is not ProcessState.RUNNING:
+            break
+    if cleaner is not None:
+        emit(cleaner.finish(), end="")
 
 
 def _end(one: TrackedProcess) -> str | None:
@@ -102,15 +109,10 @@ def _end(one: TrackedProcess) -> str | None:
     return None
 
 
-def _pid_here(record: ProcessRecord) -> int:
-    """What a person can use: the commands of an agent may have process numbers of their own."""
-    with contextlib.suppress(OSError):
-        return jobs.pid_outside(str(state_dir() / JOBS_FOLDER / record.process_id)) or record.pid
-    return record.pid
-
-
 def _described(one: TrackedProcess, status: Status) -> JsonDict:
-    record = one.record
+    record, pid = one.record, one.record.pid
+    with contextlib.suppress(OSError):  # the commands of an agent may have process numbers of their own
+        pid = jobs.pid_outside(str(state_dir() / JOBS_FOLDER / record.process_id)) or pid
     until = time.time() if status.ended_at is None else status.ended_at
     seconds = max(0.0, until - record.started_at)
     state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
@@ -121,35 +123,10 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
         "status": state,
         "exit_code": status.exit_code,
         "reason": status.reason,
-        "pid": _pid_here(record),
+        "pid": pid,
         "pty": record.has_pty,
         "started_at": record.started_at,
         "seconds": round(seconds, 1),
         "age": age(seconds),
         "command": record.command,
     }
-
-
-_PIECE_BYTES = 1 << 20
-_POLL_SECONDS = 60.0
-
-
-def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
-    """Byte for byte into a file or a pipe; a terminal gets only text, without control sequences."""
-    cleaner = TextCleaner() if sys.stdout.isatty() else None
-    offset = 0
-    while True:
-        piece = tracked.use(
-            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called immediately
-        )
-        offset = piece.offset + len(piece.data)
-        if cleaner is not None:
-            emit(cleaner.feed(piece.data), end="")
-        else:
-            emit_bytes(piece.data)
-        if piece.data:
-            continue
-        if not follow or tracked.use(lambda process: process.poll()).state is not ProcessState.RUNNING:
-            break
-    if cleaner is not None:
-        emit(cleaner.finish(), end="")

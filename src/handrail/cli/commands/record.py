@@ -1,6 +1,5 @@
 """Record a session's tool calls and results, for `replay`.
 
-\b
 Examples:
   handrail record last -o bug.cassette.jsonl
   handrail replay bug.cassette.jsonl

@@ -4,7 +4,6 @@ The model gets the recorded messages and results: no tool runs. With --tools no 
 calls run again, you are asked before dangerous ones, and their results are compared. Calls of the agent's own tools,
 such as todo, are left out.
 
-\b
 Examples:
   handrail replay bug.cassette.jsonl
   handrail replay bug.cassette.jsonl --model other-model
@@ -17,8 +16,6 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ...agent.agent import Agent
 from ...agent.cassette import Cassette, Difference, Player, run_again
 from ...agent.events import End
@@ -26,21 +23,19 @@ from ...agent.models.model_selection import build, known_providers
 from ...base.workers import run_async
 from ...errors import ModelError
 from ...store.sessions import SessionStore
-from .. import options
 from ..call_text import counted, shortened
-from ..options import argument, option
+from ..options import Exit, Json, argument, option
 from ..output import ExitCode, emit, emit_json, note, result_stream, visible
 from ..runtime import open_runtime
 
 _RESULT_CHARS = 300
-
-
+_DIFFERENCES = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}
 ReplayCassette = Annotated[Path, argument("FILE", "What `handrail record` has written.")]
 Model = Annotated[str | None, option("--model -m NAME", "Ask this model.")]
 Tools = Annotated[bool, option("--tools", "Ask no model: make the recorded calls with today's tools, and compare.")]
 
 
-def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: options.Json = False) -> None:
+def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, as_json: Json = False) -> None:
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
         if tools:
@@ -51,10 +46,14 @@ def replay(cassette: ReplayCassette, model: Model = None, tools: Tools = False, 
             emit_json({"calls": len(recorded.calls), "differences": [each._asdict() for each in found]}, stdout)
         else:
             for each in found:
-                emit(_described(each), stdout)
+                arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
+                emit(f"{each.tool} {arguments}: {_DIFFERENCES[each.kind]}", stdout)
+                if each.kind == "result":
+                    emit(f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}", stdout)
+                    emit(f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}", stdout)
             how_many = f"{len(found)} differ" if found else "nothing differs"
             emit(f"{counted(len(recorded.calls), 'call')} recorded; {how_many}.", stdout)
-    raise typer.Exit(ExitCode.FAILED if found else ExitCode.OK)
+    raise Exit(ExitCode.FAILED if found else ExitCode.OK)
 
 
 def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
@@ -69,13 +68,3 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
             note(f"agent: {ended.answer}")
     store.close()
     return player.differences()
-
-
-def _described(each: Difference) -> str:
-    what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
-    arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
-    lines = [f"{each.tool} {arguments}: {what}"]
-    if each.kind == "result":
-        lines += [f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}"]
-        lines += [f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}"]
-    return "\n".join(lines)

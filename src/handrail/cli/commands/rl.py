@@ -1,6 +1,5 @@
 """Run planned rollouts. The tools rl_* plan, start and report on them.
 
-\b
 Example:
   handrail rl run 1f2e3d4c
 """
@@ -13,12 +12,11 @@ from ...batch.rollouts import Rollouts, load
 from ...errors import HandrailError, ToolFailed
 from ...store.rollouts import RunState
 from ...tools.rollouts.runs import BEGUN, named, open_runs
-from .. import options
-from ..options import argument
+from ..options import argument, new_cli
 from ..output import emit
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 
 
 @cli.callback()

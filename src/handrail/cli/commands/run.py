@@ -6,7 +6,6 @@ FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole r
 messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
 as one batch; batches run one after the other and share one todo list.
 
-\b
 Examples:
   handrail run message.json
   handrail run - < calls.jsonl > tool-messages.jsonl
@@ -22,8 +21,6 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 from ...agent.memory import Todos
 from ...core.outcome import error_of, error_outcome
 from ...core.registry import ToolRegistry
@@ -32,19 +29,18 @@ from ...model_tools import run_tool_calls
 from ...plugins.hook_specs import hookimpl
 from ...runtime.provider_formats import read_call, read_calls, tool_message
 from ...types import CancelToken, JsonDict
-from .. import options
 from ..call_text import duration, main_argument, report_call
-from ..options import argument, option
+from ..options import Exit, Session, Task, Timeout, Yolo, argument, option, text_of
 from ..output import ExitCode, emit, emit_json, exit_code_of, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
 
 def run(
     file: Annotated[str, argument("FILE", "A JSON or JSONL file; - for stdin.")],
-    task: options.Task = None,
-    session: options.Session = None,
-    timeout: options.Timeout = None,
-    yolo: options.Yolo = False,
+    task: Task = None,
+    session: Session = None,
+    timeout: Timeout = None,
+    yolo: Yolo = False,
     jsonl: Annotated[bool, option("--jsonl", "One JSON value per line, in and out.")] = False,
 ) -> None:
     batches, by_line = read_batches(file, by_line=jsonl)
@@ -77,7 +73,7 @@ def run(
         if not by_line:
             emit_json(messages, stdout)
     texts = [message["content"] for message in messages if isinstance(message["content"], str)]
-    raise typer.Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
+    raise Exit(max(map(exit_code_of, texts), default=ExitCode.OK))
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
@@ -109,7 +105,7 @@ class BatchInput(NamedTuple):
 
 def read_batches(name: str, *, by_line: bool = False) -> BatchInput:
     """Read a file, or stdin for `-`. Everything is read before anything runs. Raises InvalidArguments."""
-    text = options.text_of(name)
+    text = text_of(name)
     by_line = by_line or name.endswith((".jsonl", ".ndjson"))
     if not by_line:
         try:
@@ -145,9 +141,8 @@ def _grouped(values: list[tuple[str, Any]]) -> list[list[Any]]:
                 batches.append(calls)
             in_row = is_call
     if not batches:
-        raise InvalidArguments(
-            "there are no tool calls in this; give a message with tool_calls, a list of calls, or one call per line"
-        )
+        how = "give a message with tool_calls, a list of calls, or one call per line"
+        raise InvalidArguments(f"there are no tool calls in this; {how}")
     return batches
 
 
@@ -171,7 +166,6 @@ def _calls_of(place: str, item: Any) -> list[Any]:
     except InvalidArguments:
         if isinstance(item, dict) and ("role" in item or "content" in item):
             return []
-        shown = json.dumps(item, ensure_ascii=False)
-        raise InvalidArguments(
-            f"{place}this is neither a message nor a tool call: {shown if len(shown) < 80 else shown[:79] + '…'}"
-        ) from None
+        whole = json.dumps(item, ensure_ascii=False)
+        shown = whole if len(whole) < 80 else f"{whole[:79]}…"
+        raise InvalidArguments(f"{place}this is neither a message nor a tool call: {shown}") from None

@@ -2,7 +2,6 @@
 
 Only tools that can be used now are included. Without --toolset or --disable, the configuration decides.
 
-\b
 Examples:
   handrail schema --toolset file
   handrail schema --disable terminal --format anthropic > tools.json
@@ -12,15 +11,14 @@ Examples:
 from typing import Annotated
 
 from ...runtime.provider_formats import Format
-from .. import options
-from ..options import option
+from ..options import Disabled, Toolsets, option
 from ..output import emit_json
 from ..runtime import open_runtime
 
 Dialect = Annotated[Format, option("--format NAME", "openai, responses, anthropic, gemini or mcp.")]
 
 
-def schema(toolset: options.Toolsets = None, disable: options.Disabled = None, dialect: Dialect = "openai") -> None:
+def schema(toolset: Toolsets = None, disable: Disabled = None, dialect: Dialect = "openai") -> None:
     app = open_runtime()
     app.await_toolsets(toolset)
     emit_json(app.get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

@@ -1,6 +1,5 @@
 """List, read, search, export, branch and delete sessions.
 
-\b
 Examples:
   handrail sessions list
   handrail sessions show last
@@ -14,24 +13,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from ...agent.agent_factory import open_store
 from ...errors import SessionNotFound
 from ...store.export import as_jsonl, as_sharegpt, text_of
 from ...store.search import search as find
 from ...store.sessions import SessionInfo, SessionStore, StoredMessage
 from ...types import JsonDict
-from .. import options
 from ..call_text import calls_of, shortened, when
-from ..options import argument, option
-from ..output import ExitCode, emit_either, emit_listing, emit_to, say, visible
+from ..options import BadParameter, Exit, Json, argument, new_cli, option, session_ids
+from ..output import ExitCode, emit_either, emit_table, emit_to, say, visible
 
-cli = options.new_cli()
+cli = new_cli()
 LAST = "last"
 SessionId = Annotated[
-    str,
-    argument("[SESSION]", "Its id, the start of it, or `last`: the one used last.", autocompletion=options.session_ids),
+    str, argument("[SESSION]", "Its id, the start of it, or `last`: the one used last.", autocompletion=session_ids)
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
 Limit = Annotated[int, option("--limit -n N", "How many.", min=1)]
@@ -43,16 +38,13 @@ Form = Annotated[
 ]
 Output = Annotated[Path | None, option("--output -o FILE", "Write it there.")]
 After = Annotated[int | None, option("--after MESSAGE", "Up to this message.")]
-Sessions = Annotated[
-    list[str], argument("SESSION...", "Their ids, or the starts of them.", autocompletion=options.session_ids)
-]
+Sessions = Annotated[list[str], argument("SESSION...", "Their ids, or the starts of them.", autocompletion=session_ids)]
 
 
 @cli.command("list")
-def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: options.Json = False) -> None:
+def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_json: Json = False) -> None:
     """List the sessions, those used last first.
 
-    \b
     Examples:
       handrail sessions list --here
       handrail sessions list --json | jq -r '.[].id'
@@ -61,14 +53,13 @@ def list_sessions(limit: Limit = 20, in_this_folder: InThisFolder = False, as_js
     headers = ("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT")
     empty = f"No sessions{' in this folder' if in_this_folder else ''} yet. `handrail chat` starts one."
     views, rows = map(session_view, found), map(session_row, found)
-    emit_listing([*views], headers, [*rows], as_json=as_json, wide=5, empty=empty)
+    emit_table(headers, [*rows], [*views], as_json=as_json, wide=5, empty=empty)
 
 
 @cli.command()
-def show(session: SessionId = LAST, everything: Everything = False, as_json: options.Json = False) -> None:
+def show(session: SessionId = LAST, everything: Everything = False, as_json: Json = False) -> None:
     """Print a conversation.
 
-    \b
     Examples:
       handrail sessions show
       handrail sessions show 20260703-1412 --all
@@ -82,10 +73,9 @@ def show(session: SessionId = LAST, everything: Everything = False, as_json: opt
 
 
 @cli.command()
-def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False) -> None:
+def search(words: SearchWords, limit: Limit = 10, as_json: Json = False) -> None:
     """Find messages of all sessions by words, or by a piece of text.
 
-    \b
     Examples:
       handrail sessions search "read_config(path)"
       handrail sessions search deploy friday
@@ -101,14 +91,13 @@ def search(words: SearchWords, limit: Limit = 10, as_json: options.Json = False)
         emit_either([hit._asdict() for hit in hits], "\n".join(lines), as_json=as_json)
     if not hits:
         say("nothing was found")
-    raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
+    raise Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 
 @cli.command()
 def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = None) -> None:
     """Print a session for other programs: JSON lines, or a ShareGPT-style trajectory.
 
-    \b
     Examples:
       handrail sessions export last > session.jsonl
       handrail sessions export 20260703 --format sharegpt -o trajectory.json
@@ -125,10 +114,9 @@ def export(session: SessionId = LAST, form: Form = "jsonl", output: Output = Non
 
 
 @cli.command()
-def branch(session: SessionId = LAST, after: After = None, as_json: options.Json = False) -> None:
+def branch(session: SessionId = LAST, after: After = None, as_json: Json = False) -> None:
     """Start a new session from a copy of another one. Both stay.
 
-    \b
     Examples:
       handrail sessions branch last
       handrail sessions branch 20260703 --after 412
@@ -138,7 +126,7 @@ def branch(session: SessionId = LAST, after: After = None, as_json: options.Json
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
         how = f"`handrail sessions show {info.id}` shows the numbers"
-        raise typer.BadParameter(f"{info.id} has no message {after}; {how}")
+        raise BadParameter(f"{info.id} has no message {after}; {how}")
     made = store.branch(info.id, after=after)
     emit_either(session_view(made), made.id, as_json=as_json)
 
@@ -156,8 +144,7 @@ def chosen(store: SessionStore, session: str) -> SessionInfo:
     """Raises SessionNotFound."""
     if session != LAST:
         return store.get(session)
-    latest = store.recent(limit=1)
-    if not latest:
+    if not (latest := store.recent(limit=1)):
         raise SessionNotFound("there is no session yet; `handrail chat` starts one")
     return latest[0]
 

@@ -3,7 +3,6 @@
 It offers the providers whose keys it finds in the environment or the keyring, and the servers for local models that
 run on this machine. Keys are not written anywhere.
 
-\b
 Examples:
   handrail setup
   handrail setup --model claude-sonnet-4-5
@@ -69,7 +68,13 @@ def setup(
     name = model.removeprefix(f"{place.provider}:") or _asked_model(place, config, providers)
     choice = _chosen(name, config, providers)
     if test:
-        _try(choice, config, providers)
+        note(f"trying {visible(choice.name)} at {visible(selection.location_of(choice, providers))} ...")
+        try:
+            trial = run_async(tried(selection.connect(choice, config, providers)))
+        except ModelError as error:
+            raise ModelError(f"{error}; nothing was changed (--no-test writes it untried)") from None
+        emit(f"✓ answers after {trial.seconds:.1f} s")
+        emit("✓ calls tools" if trial.calls_tools else "– did not call a tool: it will probably not work as an agent")
     _write(replace(config, name=name))
     if (other := os.environ.get("HANDRAIL_MODEL", name)) != name:
         say(f"HANDRAIL_MODEL is set to {other!r}, and overrides this")
@@ -128,21 +133,9 @@ def _asked_model(place: Place, config: ModelConfig, providers: selection.Provide
 
 
 def _asked(question: str, choices: list[str]) -> str:
-    answer = TerminalPerson().ask(question, choices)
-    if answer is None:
+    if (answer := TerminalPerson().ask(question, choices)) is None:
         refuse("nothing was changed", ExitCode.FAILED)
     return answer.strip()
-
-
-def _try(choice: selection.Choice, config: ModelConfig, providers: selection.Providers) -> None:
-    """Raises ModelError when it does not answer."""
-    note(f"trying {visible(choice.name)} at {visible(selection.location_of(choice, providers))} ...")
-    try:
-        trial = run_async(tried(selection.connect(choice, config, providers)))
-    except ModelError as error:
-        raise ModelError(f"{error}; nothing was changed (--no-test writes it untried)") from None
-    emit(f"✓ answers after {trial.seconds:.1f} s")
-    emit("✓ calls tools" if trial.calls_tools else "– did not call a tool: it will probably not work as an agent")
 
 
 def _write(config: ModelConfig) -> None:

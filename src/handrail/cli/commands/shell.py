@@ -3,7 +3,6 @@
 It has the same files, variables and limits. Nothing is asked: you are the one who would be asked. It ends with
 `exit` or Ctrl-D and leaves nothing behind. It does not share the variables of the task's own shell.
 
-\b
 Examples:
   handrail shell
   handrail shell --env docker:python:3.12
@@ -22,14 +21,11 @@ import threading
 import tty
 from typing import Annotated, Any
 
-import typer
-
 from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
-from .. import options
 from ..chat.screen import keyboard
-from ..options import option
+from ..options import Exit, Task, option, require_terminal
 from ..output import ExitCode, note, refuse
 from ..runtime import handling, open_runtime
 
@@ -38,8 +34,8 @@ Env = Annotated[
 ]
 
 
-def shell(env: Env = None, task: options.Task = None) -> None:
-    options.require_terminal("handrail call terminal command=...")
+def shell(env: Env = None, task: Task = None) -> None:
+    require_terminal("handrail call terminal command=...")
     app = open_runtime()
     try:
         if env is not None:
@@ -57,7 +53,7 @@ def shell(env: Env = None, task: options.Task = None) -> None:
         app.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
         refuse("the shell was lost; its exit code is unknown", ExitCode.FAILED)
-    raise typer.Exit(status.exit_code)
+    raise Exit(status.exit_code)
 
 
 _READ_BYTES = 1 << 16
@@ -110,8 +106,7 @@ class _Relay:
                     return
                 self._process.resize(*window_size())
             if keyboard in ready:
-                keys = os.read(keyboard, _READ_BYTES)
-                if not keys:  # this terminal was closed
+                if not (keys := os.read(keyboard, _READ_BYTES)):  # this terminal was closed
                     self._process.close_stdin()
                     watched.remove(keyboard)
                 with contextlib.suppress(InputRefused):  # it has just ended, or does not read: the key is lost
@@ -123,7 +118,9 @@ class _Relay:
             while not self._is_over:
                 piece = self._process.read(offset, timeout=_POLL_SECONDS)
                 offset = piece.offset + len(piece.data)
-                _write(piece.data)
+                view = memoryview(piece.data)
+                while view:
+                    view = view[os.write(sys.stdout.fileno(), view) :]
                 if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
                     break
         except HandrailError as error:
@@ -136,9 +133,3 @@ class _Relay:
 
 def _end(number: int, _: Any) -> None:
     raise SystemExit(128 + number)
-
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(sys.stdout.fileno(), view) :]

@@ -1,6 +1,5 @@
 """See and trust skills: written know-how in the SKILL.md format.
 
-\b
 Examples:
   handrail skills list
   handrail skills show git-release
@@ -14,18 +13,17 @@ from ...base.safe_text import made_visible
 from ...config.trust import Trust
 from ...tools.skills.library import FILE, TRUST_KIND, Library, Skill, State, read, text_of, user_folder
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
-from ..output import ExitCode, emit, emit_listing, refuse, visible
+from ..options import Json, argument, new_cli, option
+from ..output import ExitCode, emit, emit_table, refuse, visible
 from ..runtime import open_runtime
 
-cli = options.new_cli()
+cli = new_cli()
 Name = Annotated[str, argument("", "The skill's name.", show_default=False)]
 Revoke = Annotated[bool, option("--revoke", "Take the trust back.")]
 
 
 @cli.command("list")
-def list_skills(as_json: options.Json = False) -> None:
+def list_skills(as_json: Json = False) -> None:
     """List the skills that were found, and whether a model sees them.
 
     They come from the folder `skills` beside config.yaml and those in `skills.folders`, from plugins, from pip (entry points of
@@ -35,7 +33,7 @@ def list_skills(as_json: options.Json = False) -> None:
     rows = [
         (each["name"], each["from"], each["state"], visible(each["reason"] or each["description"])) for each in views
     ]
-    emit_listing(views, ("SKILL", "FROM", "STATE", "ABOUT"), rows, as_json=as_json, wide=3, empty=empty)
+    emit_table(("SKILL", "FROM", "STATE", "ABOUT"), rows, views, as_json=as_json, wide=3, empty=empty)
 
 
 @cli.command()

@@ -2,7 +2,6 @@
 
 For a tool that cannot be used, it says why, and what would change that.
 
-\b
 Examples:
   handrail tools
   handrail tools --toolset file --toolset web
@@ -14,9 +13,9 @@ import sys
 
 from ...app import Handrail
 from ...types import JsonDict, Unavailable
-from .. import options
 from ..call_text import shortened
-from ..output import as_typed, colours, emit_listing, emit_table, note, paint, visible
+from ..options import Json, Toolsets
+from ..output import as_typed, colours, emit_table, note, paint, visible
 from ..runtime import open_runtime
 
 _NOTHING = Unavailable("")
@@ -24,7 +23,7 @@ _EMPTY = "No tools. `handrail toolsets` lists the sets there are."
 _COLUMNS = 32  # of a row, before the names of its tools
 
 
-def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
+def tools(toolset: Toolsets = None, as_json: Json = False) -> None:
     app = open_runtime()
     app.await_toolsets(toolset)
     listed = _listed(app, toolset)
@@ -35,7 +34,7 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
         _emit_sets(listed)
     else:
         rows = [*map(_row, listed)]
-        emit_listing(listed, ("TOOLSET", "TOOL", "STATUS"), rows, as_json=as_json, wide=2, empty=_EMPTY)
+        emit_table(("TOOLSET", "TOOL", "STATUS"), rows, listed, as_json=as_json, wide=2, empty=_EMPTY)
 
 
 def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:

@@ -4,7 +4,6 @@ It shows model requests, tool calls, approvals and child agents, with their time
 
 Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
 
-\b
 Examples:
   handrail trace
   handrail trace 20260703-1412 --json | jq '.moments[].kind'
@@ -17,14 +16,14 @@ from typing import NamedTuple
 from ...agent.agent_factory import open_store
 from ...store.approvals import ApprovalStore
 from ...store.sessions import SessionStore
-from .. import options
 from ..approvals import open_approvals
 from ..call_text import duration, shortened
+from ..options import Json
 from ..output import emit_either, visible
 from .sessions import LAST, SessionId, chosen, cost, session_view
 
 
-def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
+def trace(session: SessionId = LAST, as_json: Json = False) -> None:
     store = open_store()
     info = chosen(store, session)
     found = moments(store, open_approvals(), info.id)

@@ -2,7 +2,6 @@
 
 It works for commands, scripts and file tools. Nothing is lost: `handrail redo` brings back what was taken back.
 
-\b
 Examples:
   handrail undo 17
   handrail undo --last
@@ -15,12 +14,9 @@ Exit codes: 0 it is undone, 1 it is not, and nothing was changed.
 import os
 from typing import Annotated
 
-import typer
-
 from ...effects.calls import folder_here
 from ...types import JsonDict
-from .. import options
-from ..options import argument, option
+from ..options import BadParameter, DryRun, Json, argument, option
 from ..output import ExitCode, refuse
 from ..runtime import open_runtime
 from .effects import DONE, Force, leave
@@ -31,12 +27,12 @@ def undo(
     last: Annotated[bool, option("--last", "The last calls made in this folder that changed something.")] = False,
     session: Annotated[str | None, option("ID", "All calls of a session, the last first.")] = None,
     only: Annotated[str, option("PATH", "Only what was changed there and below.")] = "",
-    dry_run: options.DryRun = False,
+    dry_run: DryRun = False,
     force: Force = False,
-    as_json: options.Json = False,
+    as_json: Json = False,
 ) -> None:
     if sum((last, session is not None, number is not None and not last)) != 1:
-        raise typer.BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
+        raise BadParameter("name a call, or give --last or --session; `handrail calls` lists the calls")
     calls = open_runtime().effects
     if number is not None and not last:
         numbers = [number]

@@ -18,7 +18,7 @@ from ..call_text import duration
 from ..chat.calls import Call
 from ..chat.screen import Screen, keyboard
 from ..output import emit, typed, visible
-from .stage import Scene, Stage, Turn, read_scenes, set_stage
+from .stage import Scene, Stage, read_scenes, set_stage
 
 _FIRST_CALL = "call read_file path=README.md"
 
@@ -31,8 +31,8 @@ class Show:
 
     def opening(self, task: str, tools: list[str]) -> None:
         self._print(Text("A scripted model uses real tools, in a folder that is gone afterwards.", "bold"))
-        self._labelled("tools", ", ".join(tools), "dim")
-        self._labelled("user", task, "bold")
+        self.labelled("tools", ", ".join(tools), "dim")
+        self.labelled("user", task, "bold")
 
     def scene(self, number: int, scene: Scene) -> None:
         title = Text(f"── {number} {scene.title} ", "bold cyan")
@@ -40,27 +40,19 @@ class Show:
         self._print(title.append("─" * max(0, self._screen.width - title.cell_len), "cyan"))
         self._print(Text(scene.look, "dim italic"))
 
-    def says(self, text: str) -> None:
-        self._labelled("model", text, "")
-
-    def notice(self, text: str) -> None:
-        """A notice that the runtime sends to the model."""
-        self._labelled("notice", text, "yellow")
-
-    def turn(self, calls: list[JsonDict], turn: Turn, stage: Stage) -> None:
+    def turn(self, calls: list[JsonDict], messages: list[JsonDict], stage: Stage) -> None:
         registry = stage.registry
-        for call, message in zip(calls, turn.messages, strict=True):
+        for call, message in zip(calls, messages, strict=True):
             name, content = call["function"]["name"], message["content"].replace(f"{stage.folder}/", "")
-            seconds = turn.times.get(call["id"], 0.0) / 1000
+            seconds = stage.stopwatch.times.get(call["id"], 0.0) / 1000
             arguments = json.loads(call["function"]["arguments"])
             started = ToolStarted(call["id"], name, arguments, registry.get_emoji(name))
             ended = ToolEnded(call["id"], name, content, str((error_of(content) or {}).get("error_type", "")), seconds)
             self._print(*Call(started, registry, width=self._screen.width - 3).ended(ended), indent=3)
 
-    def together(self, turn: Turn) -> None:
+    def together(self, times: list[float], took_ms: float) -> None:
         """What running at the same time was good for."""
-        times = [turn.times[message["tool_call_id"]] for message in turn.messages]
-        at_once = f"{len(times)} calls at once took {duration(turn.took_ms)}"
+        at_once = f"{len(times)} calls at once took {duration(took_ms)}"
         both = Text.assemble((at_once, "green"), (f"; one after the other: {duration(sum(times))}", "dim"))
         self._print(both, indent=3)
 
@@ -78,7 +70,7 @@ class Show:
             os.read(0, 1024)  # an arrow key is several characters
         emit("", sys.stderr)
 
-    def _labelled(self, label: str, text: str, style: str) -> None:
+    def labelled(self, label: str, text: str, style: str = "") -> None:
         row = Table.grid()
         row.add_row(Text(f"{label:7}", "cyan"), Text(visible(text), style))
         self._print(row)
@@ -110,7 +102,7 @@ def play(*, everything: bool = False) -> None:
             for reply in range(len(scene.replies)):
                 for notice in stage.notices() if reply == scene.notice_before else ():
                     messages.append({"role": "user", "content": notice})
-                    show.notice(notice)
+                    show.labelled("notice", notice, "yellow")
                 _turn(stage, scene, model, messages, show)
     show.closing(sum(message["role"] == "tool" for message in messages), more=len(playable) - len(scenes))
 
@@ -119,11 +111,11 @@ def _turn(stage: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonD
     reply = model.reply(messages, stage.tools)
     calls = [dict(call) for call in reply.tool_calls]
     messages.append({"role": "assistant", "content": reply.content, "tool_calls": calls})
-    show.says(reply.content)
+    show.labelled("model", reply.content)
     if not calls:
         return
-    turn = stage.run(calls, slow_disk=scene.on_slow_disk)
-    messages.extend(turn.messages)
-    show.turn(calls, turn, stage)
+    answers, took_ms = stage.run(calls, slow_disk=scene.on_slow_disk)
+    messages.extend(answers)
+    show.turn(calls, answers, stage)
     if scene.on_slow_disk:
-        show.together(turn)
+        show.together([stage.stopwatch.times[each["tool_call_id"]] for each in answers], took_ms)

@@ -53,10 +53,8 @@ class ScriptedUser:
 
     def decide(self, request: ApprovalRequest) -> Decision:
         answer = Decision.ONCE if request.text == APPROVED else Decision.DENY
-        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
-        asked = brief(
-            request._replace(id=""), width=width, painted=colours(sys.stdout), rows=_QUESTION_ROWS, diff_lines=0
-        )
+        width, painted = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1, colours(sys.stdout)
+        asked = brief(request._replace(id=""), width=width, painted=painted, rows=_QUESTION_ROWS, diff_lines=0)
         emit(asked.text, end="")
         emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
         return answer
@@ -71,15 +69,6 @@ class Stopwatch:
     @hookimpl(inline=True)
     def post_tool_call(self, tool_call_id: str, duration_ms: float) -> None:
         self.times[tool_call_id] = duration_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What became of one message's calls."""
-
-    messages: list[JsonDict]
-    took_ms: float
-    times: dict[str, float]
 
 
 class Stage:
@@ -113,13 +102,12 @@ class Stage:
 
         self.registry.restore({**every, tool: entry._replace(handler=handler)})
 
-    def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> Turn:
+    def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> tuple[list[JsonDict], float]:
+        """What became of one message's calls, and how many milliseconds that took."""
         self._slow = slow_disk
-        known = frozenset([*_TOOLS, "mcp__carrier__quote"])
-        start = time.perf_counter()
+        known, start = frozenset([*_TOOLS, "mcp__carrier__quote"]), time.perf_counter()
         messages = self._app.run_tool_calls(tool_calls, _TASK, agent=self._agent, enabled_tools=known)
-        took_ms = (time.perf_counter() - start) * 1000
-        return Turn(messages, took_ms, self.stopwatch.times)
+        return messages, (time.perf_counter() - start) * 1000
 
     def notices(self) -> list[str]:
         """The news of background processes, of which there will be some."""
@@ -217,9 +205,8 @@ def read_data(name: str) -> Any:
 def read_scenes() -> tuple[str, list[Scene]]:
     """The user's task, and the scenes in their order."""
     data = read_data("scenes.yaml")
-    return data["task"], [
-        Scene(**{**scene, "replies": [_reply(**reply) for reply in scene["replies"]]}) for scene in data["scenes"]
-    ]
+    scenes = ({**scene, "replies": [_reply(**reply) for reply in scene["replies"]]} for scene in data["scenes"])
+    return data["task"], [Scene(**scene) for scene in scenes]
 
 
 def _reply(says: str, calls: Sequence[Mapping[str, Any]] = ()) -> Reply:

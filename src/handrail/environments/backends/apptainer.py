@@ -44,13 +44,11 @@ _LIST = ("instance", "list", "--json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApptainerSettings(ContainerSettings):
-    """How the instance is made.
-
-    `image` is a file, a sandbox folder, or a URI such as `docker://python:3.13`. `overlay` is a folder that keeps what commands
-    write; without one it is in memory, and a system's administrator says how much that may be. If the system cannot enforce a
-    limit, nothing is started. `network` is `host` or `none`. Without `cwd` the shell starts in the home folder. A `persistent`
-    instance keeps its files and what was started to survive. `start_arguments` are added to `instance start`.
-    """
+    """How the instance is made. `image` is a file, a sandbox folder, or a URI such as `docker://python:3.13`. `overlay` is a
+    folder that keeps what commands write; without one it is in memory, and a system's administrator says how much that may be.
+    If the system cannot enforce a limit, nothing is started. `network` is `host` or `none`. Without `cwd` the shell starts in
+    the home folder. A `persistent` instance keeps its files and what was started to survive. `start_arguments` are added to
+    `instance start`."""
 
     image: str = DEFAULT_IMAGE
     program: str | None = None
@@ -166,12 +164,13 @@ class ApptainerEnvironment(ContainerEnvironment):
             reason = _reason(answer)
             fix = f"; {_NO_LIMITS}" if settings.limits and "cgroup" in reason else ""
             raise EnvironmentStartError(f"the image {settings.image} could not be started: {reason}{fix}")
-        if settings.limits and not _has_own_group(program, self._container):
-            _end(program, self._container)
-            raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
+        if settings.limits:
+            own, its = (Path(f"/proc/{pid}/cgroup") for pid in ("self", _instances(program).get(self._container)))
+            if not its.exists() or its.read_text() == own.read_text():
+                _end(program, self._container)
+                raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
 
     def prepare(self, program: str) -> None:
-        """Start the idle watcher in it."""
         words = self.idle_watcher("idle", f"{self.settings.leave_after:g}", "beside")
         answer = ask([*self.inside(program), *words], seconds=ASK_SECONDS)
         if not answer.ok:
@@ -239,11 +238,6 @@ def _logs(name: str) -> list[str]:
     """Of instances of both programs."""
     places = [os.environ.get(f"{one.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{one}") for one in _PROGRAMS]
     return [path for place in places for path in glob.glob(f"{glob.escape(place)}/instances/logs/*/*/{name}.*")]
-
-
-def _has_own_group(program: str, name: str) -> bool:
-    own, its = (Path(f"/proc/{pid}/cgroup") for pid in ("self", _instances(program).get(name)))
-    return its.exists() and its.read_text() != own.read_text()
 
 
 def _reason(answer: Answer) -> str:

@@ -28,8 +28,7 @@ else:
 
 _HOUR = 3600
 _MAX_BYTES = 1 << 16  # in one message
-_CREATE_SECONDS = 300
-_END_SECONDS = 5.0
+_CREATE_SECONDS, _END_SECONDS = 300, 5.0
 _SIGNS = ("DAYTONA_API_KEY", "DAYTONA_JWT_TOKEN")
 # Daytona counts idle time in minutes, and does not count what goes over a terminal.
 _ACTIVITY_SECONDS = 25.0
@@ -61,9 +60,6 @@ class DaytonaCloud:
         async for _ in self._list({LABEL: "1"}, limit=1):
             return
 
-    async def create(self, labels: Mapping[str, str]) -> Any:
-        return await self._client.create(self._parameters(labels), timeout=_CREATE_SECONDS)
-
     def id_of(self, sandbox: Any) -> str:
         return str(sandbox.id)
 
@@ -77,22 +73,24 @@ class DaytonaCloud:
     def stream(self, sandbox: Any, words: list[str]) -> Stream:
         return DaytonaStream(self, sandbox, words)
 
-    def _parameters(self, labels: Mapping[str, str]) -> Any:
+    async def create(self, labels: Mapping[str, str]) -> Any:
         settings = self._settings
         lifetime = settings.lifetime or (0 if settings.persistent else _HOUR)
         common: dict[str, Any] = {
             "labels": dict(labels),
-            "auto_stop_interval": _minutes(settings.idle_timeout),
-            "ttl_minutes": _minutes(lifetime),
+            "auto_stop_interval": math.ceil(settings.idle_timeout / 60),
+            "ttl_minutes": math.ceil(lifetime / 60),
             "ephemeral": not settings.persistent,
             "network_block_all": not settings.network,
             "target": settings.region,
         }
         if settings.image is None:
-            return daytona.CreateSandboxFromSnapshotParams(snapshot=settings.snapshot, **common)
-        memory = None if settings.memory_mb is None else math.ceil(settings.memory_mb / 1024)
-        resources = daytona.Resources(cpu=settings.cpu, memory=memory, disk=settings.disk_gb)
-        return daytona.CreateSandboxFromImageParams(image=settings.image, resources=resources, **common)
+            wanted: Any = daytona.CreateSandboxFromSnapshotParams(snapshot=settings.snapshot, **common)
+        else:
+            memory = None if settings.memory_mb is None else math.ceil(settings.memory_mb / 1024)
+            resources = daytona.Resources(cpu=settings.cpu, memory=memory, disk=settings.disk_gb)
+            wanted = daytona.CreateSandboxFromImageParams(image=settings.image, resources=resources, **common)
+        return await self._client.create(wanted, timeout=_CREATE_SECONDS)
 
     async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         async for sandbox in self._list(labels):
@@ -166,10 +164,6 @@ class DaytonaStream:
             await self._handle.disconnect()
 
 
-def _minutes(seconds: int) -> int:
-    return math.ceil(seconds / 60)
-
-
 class DaytonaEnvironment(CloudEnvironment):
     """A bash in a sandbox of Daytona.
 
@@ -189,10 +183,8 @@ class DaytonaEnvironment(CloudEnvironment):
 
     @classmethod
     def is_refusal(cls, error: Exception) -> bool:
-        return isinstance(
-            error,
-            daytona.DaytonaAuthenticationError | daytona.DaytonaAuthorizationError | daytona.DaytonaForbiddenError,
-        )
+        refusals = daytona.DaytonaAuthenticationError, daytona.DaytonaAuthorizationError, daytona.DaytonaForbiddenError
+        return isinstance(error, refusals)
 
     @classmethod
     def check_settings(cls, settings: Any) -> None:

@@ -26,18 +26,14 @@ log = logging.getLogger(__name__)
 
 DEFAULT_IMAGE = "python:3.13"
 
-_START_SECONDS = 120.0
-_PULL_SECONDS = 1800.0
+_START_SECONDS, _PULL_SECONDS = 120.0, 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockerSettings(ContainerSettings):
-    """How the container is made.
-
-    `tmp_size` is a limit like the others. `network` is `default` (the engine's own), `none`, `bridge`, `host`, or a network's
-    name. Without `cwd` the shell starts in the image's own folder. A `persistent` container is stopped when it is closed; any
-    other is removed. `run_arguments` are added to `run`.
-    """
+    """How the container is made. `tmp_size` is a limit like the others. `network` is `default` (the engine's own), `none`,
+    `bridge`, `host`, or a network's name. Without `cwd` the shell starts in the image's own folder. A `persistent` container is
+    stopped when it is closed; any other is removed. `run_arguments` are added to `run`."""
 
     image: str = DEFAULT_IMAGE
     engine: str = "docker"
@@ -153,9 +149,8 @@ class DockerEnvironment(ContainerEnvironment):
             return
         ask([program, "rm", "--force", name], seconds=ASK_SECONDS)
         if answer.code == 127:
-            raise EnvironmentStartError(
-                f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
-            )
+            why = f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
+            raise EnvironmentStartError(why)
         raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.message}")
 
     def _pulled(self, program: str) -> bool:
@@ -176,14 +171,9 @@ class DockerEnvironment(ContainerEnvironment):
 
     def _labels(self, name: str) -> list[str]:
         lifetime = "persistent" if self.settings.persistent else "passing"
-        return [
-            "handrail=1",
-            f"handrail.name={name}",
-            f"handrail.owner={runtime_id()}",
-            f"handrail.task={self._task}",
-            f"handrail.lifetime={lifetime}",
-            f"handrail.settings={self._fingerprint()}",
-        ]
+        values = {"name": name, "owner": runtime_id(), "task": self._task, "lifetime": lifetime}
+        values["settings"] = self._fingerprint()
+        return ["handrail=1", *(f"handrail.{key}={value}" for key, value in values.items())]
 
     def _fingerprint(self) -> str:
         return containers.fingerprint(self.settings.image, *self.settings.arguments())

@@ -116,8 +116,6 @@ def _protection(settings: Mapping[str, Any]) -> Protection | None:
 def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:
     from ..sandbox import SandboxPolicy
 
-    writable = settings.get("writable")
-    return SandboxPolicy(
-        writable=None if writable is None else tuple(map(os.path.expanduser, writable)),
-        network=settings.get("network", False),
-    )
+    named = settings.get("writable")
+    writable = None if named is None else tuple(map(os.path.expanduser, named))
+    return SandboxPolicy(writable, settings.get("network", False))

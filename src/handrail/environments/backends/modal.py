@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -57,9 +58,13 @@ class ModalCloud:
     async def create(self, labels: Mapping[str, str]) -> Any:
         settings = self._settings
         lifetime = settings.lifetime or (_DAY if settings.persistent else _HOUR)
+        if settings.image is None:
+            image: Any = modal.Image.debian_slim()
+        else:
+            image = modal.Image.from_registry(settings.image, add_python=settings.add_python)
         made = await modal.Sandbox.create.aio(
             app=await modal.App.lookup.aio(settings.app, create_if_missing=True),
-            image=self._image(),
+            image=image,
             name=_name(labels) if settings.persistent else None,
             tags=dict(labels),
             timeout=lifetime,
@@ -85,11 +90,6 @@ class ModalCloud:
     def stream(self, sandbox: Any, words: list[str]) -> Stream:
         return ModalStream(sandbox, words)
 
-    def _image(self) -> Any:
-        if self._settings.image is None:
-            return modal.Image.debian_slim()
-        return modal.Image.from_registry(self._settings.image, add_python=self._settings.add_python)
-
     async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         try:
             return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
@@ -100,11 +100,9 @@ class ModalCloud:
         """Keep it running, for its idle time."""
 
     async def end(self, identifier: str) -> None:
-        try:
+        with contextlib.suppress(modal.exception.NotFoundError):
             sandbox = await modal.Sandbox.from_id.aio(identifier)
             await sandbox.terminate.aio()
-        except modal.exception.NotFoundError:
-            pass
 
     async def all(self) -> AsyncIterator[Found]:
         try:

@@ -31,16 +31,14 @@ from ..transport import bundle
 from ..transport.link import Link, Shared
 from ..transport.session import Session, Transport
 
-CHECK_SECONDS = 5
-_CONNECT_SECONDS = 15
+CHECK_SECONDS, _CONNECT_SECONDS = 5, 15
 _MISSED_KEEPALIVES = 3
 # Later than the timeout of ssh itself, so that nothing is lost if the network comes back in time.
 _SILENT_KEEPALIVES = 8
 _SSH_FAILED = 255
 _NOT_FOUND = 127
 KIND = "ssh"
-_END_SECONDS = 2.0
-_PERSIST_SECONDS = 1
+_END_SECONDS, _PERSIST_SECONDS = 2.0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +73,7 @@ class SshEnvironment(LiveEnvironment):
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__()
-        self._settings = settings
-        self._folder = ""
+        self._settings, self._folder = settings, ""
 
     @classmethod
     def from_settings(
@@ -231,9 +228,8 @@ class SshEnvironment(LiveEnvironment):
             )
         if not is_last and "kex_exchange_identification" in message:
             self._try_login()
-        raise EnvironmentStartError(
-            f"the host {settings.host} could not be reached: {message or 'ssh did not say why'}"
-        )
+        why = f"the host {settings.host} could not be reached: {message or 'ssh did not say why'}"
+        raise EnvironmentStartError(why)
 
 
 BACKEND = SshEnvironment

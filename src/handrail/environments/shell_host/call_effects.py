@@ -22,8 +22,7 @@ from .journal_undo import Undo, select, without
 __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo"]
 Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
-MAX_PATHS = 1_000
-MAX_DIFFS = 50
+MAX_PATHS, MAX_DIFFS = 1_000, 50
 MAX_DIFF_BYTES = 256 << 10
 MAX_DIFF_LINES = 200
 
@@ -31,11 +30,9 @@ MAX_DIFF_LINES = 200
 def describe(
     journal_folder: str, call: int, *, diff: bool = False, since: float = 0.0, journal: Journal | None = None
 ) -> Answer:
-    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved.
-
-    `since` is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only
-    what was added is read now.
-    """
+    """What is different after the call: paths that are lost, changed, created and moved, hosts, and what was not saved. `since`
+    is before the call has begun, if that is known: what is older is not read. `journal` has been read before, and only what was
+    added is read now."""
     journal = journal or Journal(journal_folder)
     try:
         journal.refresh(since)
@@ -45,15 +42,13 @@ def describe(
     paths = _paths(journal, call, entries, {}, diff=diff)
     reason = _refusal(journal, call, entries)
     end = journal.end(call)
-    unsaved = [entry for entry in entries if entry.kind == log.UNSAVED]
+    unsaved = [(entry.path, entry.data.decode(errors="replace")) for entry in entries if entry.kind == log.UNSAVED]
     return {
         "call": call,
         **{kind: found[:MAX_PATHS] for kind, found in paths.items()},
         "counts": {kind: len(found) for kind, found in paths.items()},
         "hosts": sorted({entry.path for entry in entries if entry.kind == log.HOST}),
-        "unsaved": [
-            {"path": entry.path, "reason": entry.data.decode(errors="replace")} for entry in unsaved[:MAX_PATHS]
-        ],
+        "unsaved": [{"path": path, "reason": reason} for path, reason in unsaved[:MAX_PATHS]],
         "ended": end / 1e9 if end is not None and not journal.is_running(call) else None,
         "rolled_back": journal.is_rolled_back(call),
         "undone": journal.is_undone(call),
@@ -85,11 +80,9 @@ def undo(
     since: float = 0.0,
 ) -> Answer:
     """Take the call back, or only what it did at a path and below it. `number` is that of the undo, which is a call itself.
-
     `status` is "undone", "conflict", "refused" or, for `dry_run`, "possible". What somebody has changed since is a conflict,
     and then nothing is done, unless `force` is given: what is there now is kept beside it. `digest` is that of the call when it
-    had ended: entries that somebody has changed since are not trusted. `since` is as for `describe`.
-    """
+    had ended: entries that somebody has changed since are not trusted. `since` is as for `describe`."""
     with locked(journal_folder):
         journal = Journal(journal_folder)
         try:
@@ -136,13 +129,10 @@ def _take_back(
         writer.sync()
     finally:
         writer.close()
-    kept = {path: f"{path}.before-undo-{number}" for path in beside}
-    return {
-        "number": number,
-        "kept_beside": {path: to for path, to in kept.items() if os.path.lexists(to)},
-        "restored": undone.restored,
-        "failed": [{"path": path, "reason": reason} for path, reason in undone.failed],
-    }
+    moved = ((path, f"{path}.before-undo-{number}") for path in beside)
+    kept = {path: to for path, to in moved if os.path.lexists(to)}
+    failed = [{"path": path, "reason": reason} for path, reason in undone.failed]
+    return {"number": number, "kept_beside": kept, "restored": undone.restored, "failed": failed}
 
 
 def refused(reason: str) -> Answer:

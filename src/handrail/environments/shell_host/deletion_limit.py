@@ -14,6 +14,7 @@ import stat
 import struct
 from typing import Any, Callable, Dict, List, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .held_calls import HeldCall, Hold
 from .journal_log import lstat
 
@@ -114,15 +115,11 @@ class DeletionLimit:
 
 def _project_of(pid: int) -> str:
     """The repository that a process works in, or its folder."""
-    try:
-        folder = os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return "/"
-    return repository_of(f"{folder}/.") or folder
+    folder = proc.link(f"/proc/{pid}/cwd") or "/"
+    return repository_of(os.path.join(folder, ".")) or folder
 
 
 def repository_of(path: str) -> str:
-    """The repository that a path lies in, or nothing."""
     while len(path) > 1:
         path = os.path.dirname(path)
         if os.path.lexists(f"{path}/.git"):
@@ -132,22 +129,17 @@ def repository_of(path: str) -> str:
 
 def read_index(root: str) -> _Known:
     """The files that a repository has in its index, as they were when they were put there. Empty if it cannot be read."""
+    folder = f"{root}/.git"
     try:
-        with open(f"{_git_folder(root)}/index", "rb") as file:
+        if not os.path.isdir(folder):  # a work tree beside the first one has a file that names its folder
+            with open(folder, encoding="utf-8") as pointer:
+                folder = os.path.join(root, pointer.read(4096).partition("gitdir:")[2].strip())
+        with open(f"{folder}/index", "rb") as file:
             data = file.read(_MAX_INDEX_BYTES)
         magic, version, count = struct.unpack_from(">4sII", data)
         return _entries(data, version, count) if magic == b"DIRC" else {}
     except (OSError, ValueError, struct.error):
         return {}
-
-
-def _git_folder(root: str) -> str:
-    """A work tree beside the first one has a file that names its folder."""
-    folder = f"{root}/.git"
-    if os.path.isdir(folder):
-        return folder
-    with open(folder, encoding="utf-8") as file:
-        return os.path.join(root, file.read(4096).partition("gitdir:")[2].strip())
 
 
 def _entries(data: bytes, version: int, count: int) -> _Known:

@@ -85,7 +85,9 @@ class Takeover:
             if not stat.S_ISDIR(found.st_mode):
                 return
             files = list(self._below(theirs, name, path, 0))
-            if len(files) < _MIN_FILES or any(cwd == path or cwd.startswith(path + "/") for cwd in _working_folders()):
+            # A process whose working directory is moved would go on working in it.
+            working = (proc.link(f"/proc/{other}/cwd") for other in proc.newest_first())
+            if len(files) < _MIN_FILES or any(cwd == path or cwd.startswith(path + "/") for cwd in working):
                 return
             call = call_of(pid)
             if call.limit is not None and not call.is_new(path) and not call.limit.allows(files, pid):
@@ -112,7 +114,10 @@ class Takeover:
                     else:
                         yield f"{path}/{entry.name}", self._look(folder, os.fsencode(entry.name))
             if self._checks_modes:
-                self._check_modes(folder)
+                found = os.fstat(folder)
+                is_foreign = bool(found.st_mode & stat.S_ISVTX) and found.st_uid != os.geteuid()
+                if is_foreign or not os.access(f"/proc/self/fd/{folder}", os.R_OK | os.W_OK | os.X_OK):
+                    raise Doubtful
             yield path, about
         finally:
             os.close(folder)
@@ -125,13 +130,6 @@ class Takeover:
         if attributes & (_IMMUTABLE | _APPEND_ONLY | _MOUNT_ROOT) or not known & _MOUNT_ROOT:
             raise Doubtful
         return Found(mode, size, seconds * 10**9 + nanoseconds)
-
-    @staticmethod
-    def _check_modes(folder: int) -> None:
-        found = os.fstat(folder)
-        is_foreign = bool(found.st_mode & stat.S_ISVTX) and found.st_uid != os.geteuid()
-        if is_foreign or not os.access(f"/proc/self/fd/{folder}", os.R_OK | os.W_OK | os.X_OK):
-            raise Doubtful
 
 
 def _is_plain(pid: int) -> bool:
@@ -170,12 +168,3 @@ def _rights(pid: int) -> list[bytes]:
     except OSError:  # no security module
         found.append(b"")
     return found
-
-
-def _working_folders() -> Iterator[str]:
-    """Of all processes: one whose folder is moved would go on working in it."""
-    for pid in proc.newest_first():
-        try:
-            yield os.readlink(f"/proc/{pid}/cwd")
-        except OSError:
-            continue  # it has ended, or is another user's

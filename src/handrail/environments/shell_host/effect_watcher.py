@@ -75,9 +75,8 @@ class EffectWatcher:
         self._called = {number: name for name, number in syscall_filter.numbers().items()}
         self._connects = HeldConnects(self._names.memory, call_of) if holds_network else None
         # What is no connection, or could not be looked at, must not become one.
-        self._unclear = {
-            number: errno.EACCES for number, name in self._called.items() if holds_network and name in CALLS
-        }
+        waiting = [number for number, name in self._called.items() if holds_network and name in CALLS]
+        self._unclear = dict.fromkeys(waiting, errno.EACCES)
         self._takeover: Takeover | None = None
         self.on_over: Callable[[int], None] = lambda _: None  # gets the process that says that its command is over
         self._handlers: dict[int, tuple[Callable[..., Answer], Callable[..., Any]]] = {
@@ -172,11 +171,8 @@ class EffectWatcher:
                 error = self._outside.refusal(pid, operation, outside)
                 if error:
                     return error
-                raise Hold(
-                    HeldCall("write outside", operation, outside[0], second="".join(outside[1:])),
-                    lambda: self._again(pid, number, arguments, outside),
-                    errno.EACCES,
-                )
+                held = HeldCall("write outside", operation, outside[0], second="".join(outside[1:]))
+                raise Hold(held, lambda: self._again(pid, number, arguments, outside), errno.EACCES)
             if not self._allowed.issuperset(outside):
                 return errno.EACCES  # it was swapped for another one meanwhile
         journal(self._call_of(pid))
@@ -210,7 +206,11 @@ class EffectWatcher:
                 return errno.EACCES if os.readlink(path) == _CALL_PAGE else None
             path = followed
         if _VIRTUAL(path):
-            return self._opened_virtual(pid, path)
+            # The memory of another process: what is written there makes that one act. As _of_process of syscall_names spells it:
+            # /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
+            words = path.split("/")
+            is_memory = words[-1] == "mem" and words[1] == "proc" and words[3] == "root"
+            return self._other_process(pid, int(words[5])) if is_memory else None
         if self._is_kept_out(path):  # also what the probe opens, which is not there
             return self._kept_out_error
         if found is None:
@@ -221,13 +221,6 @@ class EffectWatcher:
             return None  # nothing of it changes, or it fails by itself
         is_append = flags & os.O_APPEND and flags & os.O_ACCMODE == os.O_WRONLY and not flags & os.O_TRUNC
         return self._change(pid, lambda call: call.change(path, found, only_grows=bool(is_append)), path)
-
-    def _opened_virtual(self, pid: int, path: str) -> Answer:
-        """The memory of another process: what is written there makes that one act."""
-        words = path.split("/")
-        # As _of_process of syscall_names spells it: /proc/PID/mem if it is its own, else /proc/PID/root/proc/OTHER/mem.
-        is_memory = words[-1] == "mem" and words[1] == "proc" and words[3] == "root"
-        return self._other_process(pid, int(words[5])) if is_memory else None
 
     def _truncated(self, pid: int, folder: int, name: int) -> Answer:
         return self._opened(pid, folder, name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)

@@ -59,7 +59,6 @@ class FrameRelay:
         os.set_blocking(0, False)
 
     def serve(self) -> None:
-        """Serve until the client is gone."""
         try:
             self._shell = self._make_shell()
         except (Fatal, Lost) as error:
@@ -79,24 +78,20 @@ class FrameRelay:
         try:
             self._restart_client_timer()
             while True:
-                self._serve_once()
+                self._take_frames()
+                if self._runs:
+                    self._run(*self._runs.pop(0))
+                    continue
+                poll = select.poll()
+                for fd in (*self._shell.others, self._shell.connection.fileno()):
+                    poll.register(fd, select.POLLIN)
+                ready = poll.poll()[0][0]
+                self._shell.others.get(ready, self._shell.receive_while_idle)()
         except Gone:
             self._shell.close()
             self._ops.close()
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
-
-    def _serve_once(self) -> None:
-        self._take_frames()
-        if self._runs:
-            self._run(*self._runs.pop(0))
-            return
-        supervisor = self._shell.connection.fileno()
-        poll = select.poll()
-        for fd in (*self._shell.others, supervisor):
-            poll.register(fd, select.POLLIN)
-        ready = poll.poll()[0][0]
-        self._shell.others.get(ready, self._shell.receive_while_idle)()
 
     def _run(self, number: int, body: bytes) -> None:
         def begin(inner: int) -> None:
@@ -233,11 +228,9 @@ class FrameRelay:
         poll.register(0, select.POLLIN)
         if must_write:
             poll.register(1, select.POLLOUT)
-        if any(fd == 0 for fd, _ in poll.poll()):
-            self._take_input_only()
-
-    def _take_input_only(self) -> None:
-        """While a frame is half sent, handle only frames that send nothing: a cancel or a confirmation. Keep the rest."""
+        if not any(fd == 0 for fd, _ in poll.poll()):
+            return
+        # While a frame is half sent, handle only frames that send nothing: a cancel or a confirmation. Keep the rest.
         self._read_input()
         at = 0
         while len(self._input) >= at + FRAME.size:

@@ -28,9 +28,7 @@ Release = Callable[[str], None]
 
 class HeldCall(NamedTuple):
     """What is asked: `operation` is the system call, `target` the path or host that it is about, `program` that of the process.
-
-    `call` is the call of the runtime that the process belongs to; 0 for none.
-    """
+    `call` is the call of the runtime that the process belongs to; 0 for none."""
 
     kind: str  # such as "write outside"
     operation: str

@@ -152,7 +152,9 @@ class HeldConnects:
                     if size < 0:
                         return Reply(sent) if sent else ctypes.get_errno()
                     if count is not None:
-                        _write(pid, place + _MESSAGE_STEP - 8, struct.pack("I", size))
+                        with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
+                            file.seek(place + _MESSAGE_STEP - 8)
+                            file.write(struct.pack("I", size))
                     sent += 1
             return Reply(size if count is None else sent)
 
@@ -170,17 +172,23 @@ class HeldConnects:
 
     def _hold(self, operation: str, pid: int, target: Target, kind: str, go_on: object, *, is_slow: bool) -> Hold:
         held = HeldCall("connect", operation, str(target), detail=kind)
-        call = self._call_of(pid)
-        is_own = not call.is_tried and _is_loopback(target.host) and self._is_own(pid, target.port)
-        answer = ALLOW if is_own else ""
+        call, host = self._call_of(pid), target.host
+        is_loopback = host.startswith(("127.", "::ffff:127.")) or host in ("::1", "0.0.0.0", "::")
+        answer = ALLOW if not call.is_tried and is_loopback and self._is_own(pid, target.port) else ""
         how: dict[str, Any] = {"is_slow": is_slow, "answer": answer, "before": lambda: call.host(str(target))}
         return Hold(held, go_on, errno.EACCES if call.is_tried else errno.ECONNREFUSED, **how)  # type: ignore[arg-type]
 
     def _is_own(self, pid: int, port: int) -> bool:
-        """Whether a process of the same shell listens on the port."""
+        """Whether a process of the same shell listens on the port. The supervisor of a shell is a child of the fork server, which
+        is a child of this process."""
         where, sock = self._own.get(port, ("", ""))
-        if not where or _link(where) != sock:
-            where, sock = self._own[port] = _listener(port, proc.tree(_shell_of(pid)))
+        if not where or proc.link(where) != sock:
+            line, mine = [pid], os.getpid()
+            while line[-1] not in (0, 1, mine):
+                stat = proc.stat_of(line[-1])
+                line.append(stat.parent if stat is not None else 0)
+            shell = line[-3] if len(line) > 2 and line[-1] == mine else pid
+            where, sock = self._own[port] = _listener(port, proc.tree(shell))
         return bool(where)
 
     def _target(self, pid: int, address: int, size: int) -> Target | None:
@@ -236,15 +244,11 @@ def _address(pid: int, raw: bytes) -> Iterator[bytes]:
     path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), os.fsdecode(raw[2:].split(b"\0")[0]))
     if raw[2:3] in (b"", b"\0"):
         raise ConnectionRefusedError(errno.ECONNREFUSED, "a name without a file")
-    root, how = os.open(f"/proc/{pid}/root", os.O_PATH), struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
-    try:
-        fd = check(_libc.syscall(_OPENAT2, root, os.fsencode(path), how, len(how)), "openat2")
-    finally:
-        os.close(root)
-    try:
+    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
+    with proc.closing(os.open(f"/proc/{pid}/root", os.O_PATH)) as root:
+        found = check(_libc.syscall(_OPENAT2, root, os.fsencode(path), how, len(how)), "openat2")
+    with proc.closing(found) as fd:
         yield _LOCAL + f"/proc/self/fd/{fd}\0".encode()
-    finally:
-        os.close(fd)
 
 
 def taken(pid: int, fd: int) -> socket.socket:
@@ -259,11 +263,8 @@ def taken(pid: int, fd: int) -> socket.socket:
 
 def _copied(pid: int, fd: int) -> int:
     # A thread has the descriptors of its process.
-    process = check(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0), "pidfd_open")
-    try:
+    with proc.closing(check(_libc.syscall(_PIDFD_OPEN, proc.leader_of(pid), 0), "pidfd_open")) as process:
         return check(_libc.syscall(_PIDFD_GETFD, process, ctypes.c_int(fd), 0), "pidfd_getfd")
-    finally:
-        os.close(process)
 
 
 def _peer_port(sock: socket.socket) -> int:
@@ -285,9 +286,8 @@ def _send(pid: int, fd: int, text: bytes, control: bytes, flags: int, name: byte
             size, *kind = _CONTROL.unpack_from(control, at)
             if tuple(kind) in (*ROUTES, _RETURNED_ROUTE):
                 raise PermissionError(errno.EACCES, "a route of its own")
-            for place in (
-                range(at + _CONTROL.size, min(at + size, len(control)) - 3, 4) if tuple(kind) == _DESCRIPTORS else ()
-            ):
+            end = min(at + size, len(control)) - 3 if tuple(kind) == _DESCRIPTORS else 0
+            for place in range(at + _CONTROL.size, end, 4):
                 own.append(_copied(pid, struct.unpack_from("i", control, place)[0]))
                 struct.pack_into("i", parts[1], place, own[-1])
             at += max(size + 7 & ~7, _CONTROL.size)
@@ -295,12 +295,6 @@ def _send(pid: int, fd: int, text: bytes, control: bytes, flags: int, name: byte
     finally:
         for each in own:
             os.close(each)
-
-
-def _write(pid: int, place: int, data: bytes) -> None:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
-        file.seek(place)
-        file.write(data)
 
 
 def _reply(result: int) -> int | Reply:
@@ -313,19 +307,6 @@ def _refusal(error: Exception) -> int:
     return number if number in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT) else errno.EACCES
 
 
-def _is_loopback(host: str) -> bool:
-    return host.startswith(("127.", "::ffff:127.")) or host in ("::1", "0.0.0.0", "::")
-
-
-def _shell_of(pid: int) -> int:
-    """The supervisor of the shell that a process belongs to: a child of the fork server, which is a child of this process."""
-    line, mine = [pid], os.getpid()
-    while line[-1] not in (0, 1, mine):
-        stat = proc.stat_of(line[-1])
-        line.append(stat.parent if stat is not None else 0)
-    return line[-3] if len(line) > 2 and line[-1] == mine else pid
-
-
 def _listener(port: int, pids: Iterable[int]) -> tuple[str, str]:
     """The descriptor of one of the processes that listens on the port, and its socket; empty for none."""
     wanted = set()
@@ -335,23 +316,15 @@ def _listener(port: int, pids: Iterable[int]) -> tuple[str, str]:
                 rows = [line.split() for line in file.readlines()[1:]]
         except OSError:
             continue
-        wanted |= {
-            f"socket:[{row[9]}]" for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port
-        }
+        rows = [row for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port]
+        wanted |= {f"socket:[{row[9]}]" for row in rows}
     for pid in pids if wanted else ():
         with contextlib.suppress(OSError):  # it has ended
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 where = f"/proc/{pid}/fd/{fd}"
-                if (sock := _link(where)) in wanted:
+                if (sock := proc.link(where)) in wanted:
                     return where, sock
     return "", ""
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
 
 
 def _name_in(query: bytes) -> str:

@@ -92,7 +92,8 @@ class JobSupervisor:
         """Serve until the process and everything that it started have ended."""
         self._settle()
         while not self._is_ending and (not self._has_ended or self._output >= 0 or proc.tree(os.getpid())):
-            self._events.wait(self._milliseconds_to_wait())
+            left = None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
+            self._events.wait(None if left is None else left * 1000 + 0.5)
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self._kill_at = None
                 self._kill()
@@ -210,15 +211,10 @@ class JobSupervisor:
 
     def _on_child(self, pid: int, status: int) -> None:
         if pid == self._child:
-            self._ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
-
-    def _ended(self, code: int) -> None:
-        self._drain()  # its output is in the log before anyone can see that it has ended
-        self._has_ended = True
-        jobs.write_end(self._status_file, code)
-
-    def _milliseconds_to_wait(self) -> float | None:
-        return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic()) * 1000 + 0.5
+            self._drain()  # its output is in the log before anyone can see that it has ended
+            self._has_ended = True
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            jobs.write_end(self._status_file, code)
 
     def _end(self) -> None:
         self._is_ending = True
@@ -272,11 +268,9 @@ def waits_for_input(ours: int, root: int) -> bool:
 
 
 def reader(ours: int, root: int) -> tuple[str, bool]:
-    """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password.
-
-    It is the foreground process that waits for input or, if that is unclear, the first of the foreground group. A line editor,
-    such as a shell's, switches the echo off too, but it also reads single keys.
-    """
+    """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password. It is the
+    foreground process that waits for input or, if that is unclear, the first of the foreground group. A line editor, such as a
+    shell's, switches the echo off too, but it also reads single keys."""
     try:
         flags, group = termios.tcgetattr(ours)[3], os.tcgetpgrp(ours)
         ahead = [pid for pid, stat in proc.tree(root).items() if stat.group == group]
@@ -290,10 +284,8 @@ def reader(ours: int, root: int) -> tuple[str, bool]:
 
 def _process_waits(pid: int, source: str) -> bool:
     try:
-        return any(
-            _thread_waits(pid, f"/proc/{pid}/task/{thread}/syscall", source)
-            for thread in os.listdir(f"/proc/{pid}/task")
-        )
+        threads = os.listdir(f"/proc/{pid}/task")
+        return any(_thread_waits(pid, f"/proc/{pid}/task/{thread}/syscall", source) for thread in threads)
     except OSError:
         return False  # it has ended, or may not be inspected by us
 
@@ -304,44 +296,22 @@ def _thread_waits(pid: int, path: str, source: str) -> bool:
     if len(words) < 7:
         return False  # it runs
     number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
-    if number in _READ:
-        return _is_input(pid, first, source)
+    fds = [first] if number in _READ else []
     if number in _POLL:
-        return any(_is_input(pid, fd, source) for fd in _polled(pid, first, second))
-    if number in _SELECT:
-        return any(_is_input(pid, fd, source) for fd in _selected(pid, first, second))
-    return number in _EPOLL and _epoll_waits(pid, first, source)
-
-
-def _is_input(pid: int, fd: int, source: str) -> bool:
-    target = _target(pid, fd)
-    return target.startswith(source) or (source == _TERMINAL and target == "/dev/tty")
-
-
-def _target(pid: int, fd: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/fd/{fd}")
-    except OSError:
-        return ""
-
-
-def _polled(pid: int, address: int, count: int) -> list[int]:
-    data = _memory(pid, address, min(count, _MAX_FDS) * _POLLFD.size)
-    data = data[: len(data) - len(data) % _POLLFD.size]
-    return [fd for fd, events, _ in _POLLFD.iter_unpack(data) if events & 1]
-
-
-def _selected(pid: int, count: int, address: int) -> list[int]:
-    data = _memory(pid, address, (min(count, _MAX_FDS) + 7) // 8) if address else b""
-    return [fd for fd in range(len(data) * 8) if data[fd // 8] >> fd % 8 & 1]
-
-
-def _epoll_waits(pid: int, fd: int, source: str) -> bool:
-    """A dev server also listens to the keyboard: a process that waits for the network too is not waiting for input."""
-    with open(f"/proc/{pid}/fdinfo/{fd}") as file:
-        watched = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
-    targets = [_target(pid, one) for one in watched]
-    return any(_is_input(pid, one, source) for one in watched) and not any(one.startswith("socket:") for one in targets)
+        data = _memory(pid, first, min(second, _MAX_FDS) * _POLLFD.size)
+        data = data[: len(data) - len(data) % _POLLFD.size]
+        fds = [fd for fd, events, _ in _POLLFD.iter_unpack(data) if events & 1]
+    elif number in _SELECT:
+        data = _memory(pid, second, (min(first, _MAX_FDS) + 7) // 8) if second else b""
+        fds = [fd for fd in range(len(data) * 8) if data[fd // 8] >> fd % 8 & 1]
+    elif number in _EPOLL:
+        with open(f"/proc/{pid}/fdinfo/{first}") as file:
+            fds = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
+    targets = [proc.link(f"/proc/{pid}/fd/{fd}") for fd in fds]
+    # A dev server also listens to the keyboard: a process that waits for the network too is not waiting for input.
+    if number in _EPOLL and any(target.startswith("socket:") for target in targets):
+        return False
+    return any(target.startswith(source) or (source == _TERMINAL and target == "/dev/tty") for target in targets)
 
 
 def _memory(pid: int, address: int, count: int) -> bytes:

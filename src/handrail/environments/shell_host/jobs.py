@@ -24,8 +24,7 @@ SEGMENT_BYTES = 16 << 20
 _START_BYTES, _END_BYTES = 8192, 128
 _HEAD_BYTES = 20
 _STATUS = "status"
-_ANSWER_SECONDS = 5.0
-_KILL_SECONDS = 2.0
+_ANSWER_SECONDS, _KILL_SECONDS = 5.0, 2.0
 
 
 def default_folder() -> str:
@@ -56,9 +55,7 @@ def private_folder(folder: str) -> str:
 
 def poll(folder: str) -> Packet:
     """Its status, with `state`: running, ended, or lost (its job supervisor was killed, or the machine rebooted).
-
-    `is_supervised` is true until everything that it started has ended too.
-    """
+    `is_supervised` is true until everything that it started has ended too."""
     status = read_status(folder)
     is_supervised = status.get("boot") == proc.boot_id() and _lives(status, "minder")
     if status.get("code") is None and is_supervised:
@@ -72,29 +69,22 @@ def ask(folder: str, op: str, **details: Any) -> Packet | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as supervisor:
         supervisor.settimeout(_ANSWER_SECONDS)
         try:
-            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            return None
-        try:
-            supervisor.connect(f"/proc/self/fd/{opened}/control")
-            wire.send(supervisor, {"op": op, **details})
-            return wire.receive(supervisor)[0]
+            with proc.closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as opened:
+                supervisor.connect(f"/proc/self/fd/{opened}/control")
+                wire.send(supervisor, {"op": op, **details})
+                return wire.receive(supervisor)[0]
         except (ConnectionError, FileNotFoundError):
             return None
-        finally:
-            os.close(opened)
 
 
 def known(root: str) -> list[str]:
     """The ids of all processes with a folder under `root`, the oldest first."""
     try:
         with os.scandir(root) as entries:
-            found = [
-                (entry.stat().st_mtime, entry.name) for entry in entries if os.path.exists(f"{entry.path}/{_STATUS}")
-            ]
+            found = [entry for entry in entries if os.path.exists(f"{entry.path}/{_STATUS}")]
+            return [name for _, name in sorted((entry.stat().st_mtime, entry.name) for entry in found)]
     except FileNotFoundError:
         return []
-    return [name for _, name in sorted(found)]
 
 
 def prune(root: str) -> None:
@@ -225,11 +215,8 @@ def create(folder: str) -> JobFiles:
 
 def _listen(folder: str) -> int:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with proc.closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as opened:
             control.bind(f"/proc/self/fd/{opened}/control")  # an address has at most 107 bytes, a folder may have more
-        finally:
-            os.close(opened)
         control.listen(16)
         control.setblocking(False)
         return control.detach()
@@ -254,7 +241,10 @@ class LogWriter:
         begin, self.total = self.total, self.total + len(data)
         try:
             if self._begin is None or begin - self._begin >= self._segment_bytes:
-                self._next_segment(begin)
+                self._files.reverse()
+                self._begin, self._size = begin, 0
+                os.ftruncate(self._files[-1], 0)
+                os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
             view = memoryview(data)
             while view:
                 written = os.pwrite(self._files[-1], view, _HEAD_BYTES + self._size)
@@ -264,12 +254,6 @@ class LogWriter:
                 self._files.reverse()  # the same one next time: the other has what was printed before
             self._begin = None  # output that comes when there is space again starts a new file
 
-    def _next_segment(self, begin: int) -> None:
-        self._files.reverse()
-        self._begin, self._size = begin, 0
-        os.ftruncate(self._files[-1], 0)
-        os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
-
 
 def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:
     while True:
@@ -277,8 +261,9 @@ def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:
         end = max((begin + size for begin, size, _ in found), default=0)
         for begin, size, path in sorted(found):
             if offset < begin + size:
-                at = max(begin, offset)
-                data = _read(path, _HEAD_BYTES + at - begin, min(max_bytes, begin + size - at))
+                at, data = max(begin, offset), b""
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                    data = os.pread(file.fileno(), min(max_bytes, begin + size - at), _HEAD_BYTES + at - begin)
                 head = _head(path)
                 if head is not None and head[0] == begin:
                     return LogPiece(at, data, end)
@@ -304,19 +289,10 @@ def _head(path: str) -> tuple[int, int, str] | None:
 
 def remove_folder(folder: str) -> None:
     """Remove a process's folder with its files; it has no subfolders."""
-    for _ in range(
-        3
-    ):  # another process may be removing it too, and an ending job supervisor may have written once more
+    # Another process may be removing it too, and an ending job supervisor may have written once more.
+    for _ in range(3):
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
             os.rmdir(folder)
             return
-
-
-def _read(path: str, offset: int, max_bytes: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return os.pread(file.fileno(), max_bytes, offset)
-    except FileNotFoundError:
-        return b""

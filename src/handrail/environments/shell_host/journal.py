@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .deletion_limit import DeletionLimit
 
 STASH = ".handrail-undo"
-MAX_INLINE_BYTES = 64 << 10
-MAX_COPY_BYTES = 1 << 30
+MAX_INLINE_BYTES, MAX_COPY_BYTES = 64 << 10, 1 << 30
 _MAX_CALLS = 16
 _FICLONE = 0x40049409
 # What is known of a path in a call, so that it needs no further entry.
@@ -32,10 +31,8 @@ _NEW, _SAVED, _GROWN, _MOVED, _MARKED = "new", "saved", "grown", "moved", "marke
 
 class Stash:
     """Where the files are kept that a call deletes or replaces: on their own file system, so that keeping one is a hard link.
-
     That of the journal's own file system lies in the journal. On another it lies in the topmost folder there that this user may
-    write to, in a folder that only this user can enter, and that git ignores. `writer` makes names unique among processes.
-    """
+    write to, in a folder that only this user can enter, and that git ignores. `writer` makes names unique among processes."""
 
     def __init__(self, journal: str, writer: str) -> None:
         self._journal, self._writer = os.path.realpath(journal), writer
@@ -64,23 +61,18 @@ class Stash:
         self._count += 1
         return f"{folder}/{self._writer}-{self._count}"
 
-    def _folder_for(self, parent: str, device: int) -> str:
+    def _folder_for(self, folder: str, device: int) -> str:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         if os.stat(self.folder).st_dev == device:
             return self.folder
-        return _private(os.path.join(_topmost(parent, device), f"{STASH}-{os.geteuid()}"))
-
-
-def _topmost(folder: str, device: int) -> str:
-    """The highest folder above on the same device that this user may write to."""
-    best = folder
-    while folder != "/":
-        folder = os.path.dirname(folder)
-        if os.stat(folder).st_dev != device:
-            break
-        if os.access(folder, os.W_OK | os.X_OK):
-            best = folder
-    return best
+        topmost = folder
+        while folder != "/":
+            folder = os.path.dirname(folder)
+            if os.stat(folder).st_dev != device:
+                break
+            if os.access(folder, os.W_OK | os.X_OK):
+                topmost = folder
+        return _private(os.path.join(topmost, f"{STASH}-{os.geteuid()}"))
 
 
 def _private(folder: str) -> str:

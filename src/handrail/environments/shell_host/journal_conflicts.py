@@ -26,19 +26,15 @@ class Conflict(NamedTuple):
     when: int
 
 
-def conflicts(
-    journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]] | None = None
-) -> list[Conflict]:
-    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among them.
-
-    New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes.
-    """
+def conflicts(journal: Journal, call: int, entries: list[Entry], sizes: dict[str, tuple[int, int]]) -> list[Conflict]:
+    """What else has changed the paths of these entries of the call since it ended. Parts that were taken back are not among
+    them. New folders have to be walked for that: `sizes` gets how many files they hold, and their bytes."""
     end = journal.end(call)
     if end is None:
         return []
     mine = _Touched(entries)
     found: dict[str, Conflict] = {}
-    until = _Until(end, sizes if sizes is not None else {})
+    until = _Until(end, sizes)
     others: dict[int, _Touched] = {}  # later calls that hold
     for later in (number for number in journal.calls() if number > call):
         theirs = _Touched(journal.entries(later))
@@ -110,12 +106,6 @@ class _Until:
         self._trees: dict[str, int] = {}  # what is below them is explained as well
         self._inodes: dict[int, int] = {}
 
-    def _explain(self) -> None:
-        """Look at what later calls have touched, which is needed only if something has changed at all."""
-        for touched, when in self.later:
-            self._add(touched, when)
-        self.later = []
-
     def _add(self, touched: _Touched, when: int) -> None:
         for path in touched.paths | touched.folders:
             self._paths[path] = max(self._paths.get(path, 0), when)
@@ -167,7 +157,9 @@ class _Until:
             return 0
         if stat.S_ISREG(found.st_mode) and self._end < found.st_mtime_ns <= found.st_ctime_ns:
             return found.st_mtime_ns
-        self._explain()
+        for touched, ended in self.later:  # needed only if something has changed at all
+            self._add(touched, ended)
+        self.later = []
         if found.st_ctime_ns <= max(self._paths.get(path, 0), self._inodes.get(found.st_ino, 0)):
             return 0
         while len(path) > 1:

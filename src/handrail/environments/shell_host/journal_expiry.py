@@ -44,12 +44,10 @@ class Clock(NamedTuple):
 def locked(journal_folder: str) -> Iterator[None]:
     """One undo at a time, and nothing expires meanwhile."""
     os.makedirs(journal_folder, mode=0o700, exist_ok=True)
-    fd = os.open(os.path.join(journal_folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    path = os.path.join(journal_folder, _LOCK)
+    with proc.closing(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as fd:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(fd)
 
 
 def expired_calls(journal_folder: str) -> set[int]:

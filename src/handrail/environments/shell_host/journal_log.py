@@ -105,15 +105,8 @@ class Entry(NamedTuple):
 
 
 def encode(
-    call: int,
-    kind: bytes,
-    path: str,
-    second: str = "",
-    meta: Meta = NO_META,
-    extended: bytes = b"",
-    data: bytes = b"",
+    call: int, kind: bytes, path: str, second: str = "", meta: Meta = NO_META, extended: bytes = b"", data: bytes = b""
 ) -> bytes:
-    """An entry as it is in a log."""
     names, second_name = path.encode(_ENCODING, _ERRORS), second.encode(_ENCODING, _ERRORS)
     now = _now(_CLOCK)
     checked = _CHECKED.pack(call, now, kind, len(names), len(second_name), len(extended))
@@ -300,7 +293,6 @@ class Journal:
                 del self._logs[name]
 
     def entries(self, call: int) -> list[Entry]:
-        """What the call changed, in order."""
         found = [log.calls[call] for log in self._logs.values() if call in log.calls]
         return found[0] if len(found) == 1 else sorted(chain(*found), key=lambda entry: entry.time)
 
@@ -319,7 +311,6 @@ class Journal:
             file.write(b"".join(entries))
 
     def calls_in(self, name: str) -> set[int]:
-        """The calls that a log has entries about."""
         found = self._logs.get(name)
         return {*found.calls, *found.ends} if found is not None else set()
 

@@ -76,7 +76,6 @@ class Undo:
         return Undone(count, failed)
 
     # One entry each. Guard against a change that never happened, or that was taken back already.
-
     def _absent(self, entry: Entry, found: os.stat_result | None) -> None:
         if found is not None:
             self._move(entry.path, self._stash.new_name(entry.path), found)
@@ -89,7 +88,10 @@ class Undo:
             self._record.attributes(entry.path, found)  # its link count, and with it the time of its last change
             os.unlink(entry.second)
             return
-        self._make_room(entry.path, found)
+        if found is not None:
+            self._move(entry.path, self._stash.new_name(entry.path), found)
+        else:
+            self._make_parents(entry.path)
         self._move(entry.second, entry.path, kept)
 
     def _symlink(self, entry: Entry, found: os.stat_result | None) -> None:
@@ -164,8 +166,6 @@ class Undo:
             with contextlib.suppress(PermissionError):  # a folder of another user, such as /tmp
                 os.utime(entry.path, ns=(entry.meta.atime, entry.meta.mtime))
 
-    # What the steps share
-
     def _create(self, path: str, *, is_folder: bool = False) -> None:
         self._make_parents(path)
         self._record.create(path, is_folder=is_folder)
@@ -176,12 +176,6 @@ class Undo:
         if lstat(parent) is None:
             self._create(parent, is_folder=True)  # which makes the one above
             os.mkdir(parent)
-
-    def _make_room(self, path: str, found: os.stat_result | None) -> None:
-        if found is not None:
-            self._move(path, self._stash.new_name(path), found)
-        else:
-            self._make_parents(path)
 
     def _move(self, path: str, to: str, found: os.stat_result) -> None:
         self._record.rename(path, found, to, None)
@@ -245,9 +239,8 @@ def without(entries: list[Entry], parts: Iterable[str]) -> list[Entry]:
         entries = []
         for entry in rest:
             is_opened = entry.kind == log.RENAME and part.startswith(entry.path + "/") and lstat(entry.path) is not None
-            entries += (
-                [entry._replace(kind=log.ABSENT, path=entry.second), *_rest_of_tree(entry)] if is_opened else [entry]
-            )
+            entries += [entry._replace(kind=log.ABSENT, path=entry.second)] if is_opened else [entry]
+            entries += _rest_of_tree(entry) if is_opened else ()
     return entries
 
 

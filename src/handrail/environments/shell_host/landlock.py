@@ -14,6 +14,8 @@ import os
 import stat
 import struct
 
+from . import proc
+
 # Before 3 any file could be emptied, and before 4 nothing could be said about the network.
 OLDEST_ABI, OLDEST_NETWORK_ABI, OLDEST_SCOPE_ABI = 3, 4, 6
 
@@ -42,11 +44,9 @@ def abi() -> int:
 
 
 def restrict(*, writable: list[str], readable: list[str], hidden: list[str], network: bool) -> None:
-    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next.
-
-    `readable` lies in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made
-    directly in a writable folder above a hidden one.
-    """
+    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next. `readable` lies
+    in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made directly in a
+    writable folder above a hidden one."""
     rights = _rights()
     rules = _ruleset(rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     _allow(rules, "/", _READ_DIR)
@@ -56,10 +56,9 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
             _allow(rules, place, _READ)
     for name in _DEVICES:
         _allow(rules, os.path.join("/dev", name), rights & (_OF_FILES | _READ_DIR))
-    for place in (
-        part for top in writable for part in _without(os.path.realpath(top), secret - {os.path.realpath(top)})
-    ):
-        _allow(rules, place, rights)
+    for top in map(os.path.realpath, writable):
+        for place in _without(top, secret - {top}):
+            _allow(rules, place, rights)
     # Root could otherwise still read the memory of other processes.
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
@@ -68,11 +67,9 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
 
 
 def protect(*, read_only: list[str], hidden: list[str]) -> None:
-    """Leave this process and its descendants everything but writing to some places, and reading others.
-
-    The price: no new name can be made directly in a folder above one of these places, because a rule covers everything below a
-    folder, and none can take something out again. Names of hidden files can be listed.
-    """
+    """Leave this process and its descendants everything but writing to some places, and reading others. The price: no new name
+    can be made directly in a folder above one of these places, because a rule covers everything below a folder, and none can
+    take something out again. Names of hidden files can be listed."""
     if abi() < OLDEST_ABI:
         raise OSError(errno.ENOSYS, "Landlock is missing or too old")
     secret = {os.path.realpath(place) for place in hidden}
@@ -89,10 +86,8 @@ def protect(*, read_only: list[str], hidden: list[str]) -> None:
 
 
 def keep_signals_inside(*, holds_connects: bool) -> None:
-    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN.
-
-    With `holds_connects` only a process outside can connect their TCP sockets.
-    """
+    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN. With
+    `holds_connects` only a process outside can connect their TCP sockets."""
     if abi() < OLDEST_SCOPE_ABI:
         raise OSError(errno.ENOSYS, "this kernel's Landlock cannot restrict signals")
     _enforce(_ruleset(0, _CONNECT_TCP if holds_connects else 0, _SIGNALS_AND_ABSTRACT_SOCKETS))
@@ -109,10 +104,8 @@ def _ruleset(files: int, network: int, scope: int) -> int:
 
 
 def _enforce(rules: int) -> None:
-    try:
+    with proc.closing(rules):
         _call(_RESTRICT_SELF, rules, 0)
-    finally:
-        os.close(rules)
 
 
 def _without(folder: str, hidden: set[str]) -> list[str]:
@@ -135,11 +128,9 @@ def _allow(rules: int, place: str, rights: int) -> None:
         fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # a missing path needs no rule
-    try:
+    with proc.closing(fd):
         rights &= -1 if stat.S_ISDIR(os.fstat(fd).st_mode) else _OF_FILES
         _call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
-    finally:
-        os.close(fd)
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -10,8 +10,7 @@ from typing import Any, Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no
 from . import proc
 
 _MAX_LISTED = 200
-_TERM_SECONDS = 0.05
-_EXEC_SECONDS = 0.005
+_TERM_SECONDS, _EXEC_SECONDS = 0.05, 0.005
 
 
 class Leftover(NamedTuple):
@@ -35,7 +34,8 @@ class Leftovers:
 
     def find(self, tree: dict[int, proc.Stat], shell: int, command: int) -> list[dict[str, Any]]:
         """Everything that was left running. What is new was left by `command`, which is 0 if one still runs."""
-        self._drop_dead(tree)
+        for pid in [pid for pid, left in self._known.items() if pid not in tree or tree[pid].start != left.start]:
+            del self._known[pid]
         new = self.strangers(tree, shell) if command else []
         for pid in new:
             if tree[pid].parent not in new:  # descendants are ended with their parent
@@ -89,10 +89,6 @@ class Leftovers:
             reap()
         return proc.stop_and_kill(find, reap, seconds=1)
 
-    def _drop_dead(self, tree: dict[int, proc.Stat]) -> None:
-        for pid in [pid for pid, left in self._known.items() if pid not in tree or tree[pid].start != left.start]:
-            del self._known[pid]
-
 
 def _name(pid: int, subshell: str) -> str:
     """Its command line; empty for a subshell. A process that was just forked gets a moment to execute its program."""
@@ -115,10 +111,8 @@ class LateOutput:
     """The latest output through one command's pipe since the command ended."""
 
     def __init__(self, command: int, fd: int) -> None:
-        self.command = command
-        self.fd = fd
-        self.total = 0
-        self.tail = bytearray()
+        self.command, self.fd = command, fd
+        self.total, self.tail = 0, bytearray()
 
     def read(self) -> bool:
         """Read what is there. False at the end of the pipe, which is then closed."""

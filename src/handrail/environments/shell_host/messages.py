@@ -42,15 +42,8 @@ def unpack_command(body: bytes) -> Command:
     limit, call, cwd_bytes, text_bytes, has_stdin, separate, is_tried = _COMMAND.unpack_from(body)
     text_at = _COMMAND.size + cwd_bytes
     stdin_at = text_at + text_bytes
-    return Command(
-        body[text_at:stdin_at],
-        body[_COMMAND.size : text_at],
-        body[stdin_at:] if has_stdin else None,
-        None if limit == _NO_LIMIT else limit,
-        call,
-        separate,
-        is_tried,
-    )
+    stdin, timeout = body[stdin_at:] if has_stdin else None, None if limit == _NO_LIMIT else limit
+    return Command(body[text_at:stdin_at], body[_COMMAND.size : text_at], stdin, timeout, call, separate, is_tried)
 
 
 def pack_ended(ended: Ended) -> bytes:

@@ -81,9 +81,8 @@ def make_rest_read_only(writable: list[str], rest: list[str]) -> None:
 def restrict(place: str, attributes: int, flags: int = _AT_RECURSIVE) -> None:
     """Add attributes to a mount, unless the flags are 0 with everything mounted in it. Needs Linux 5.12."""
     wanted = struct.pack("QQQQ", attributes, 0, 0, 0)
-    proc.check(
-        _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted)), f"mount on {place}"
-    )
+    result = _libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(place), flags, wanted, len(wanted))
+    proc.check(result, f"mount on {place}")
 
 
 def _set_read_only(place: str, flags: int) -> None:
@@ -121,11 +120,9 @@ def isolate(overlays: list[tuple[str, str, str]], private: list[str]) -> None:
 
 
 def pin(folders: list[str], stage: str) -> None:
-    """Nobody in this mount namespace can rename or remove these directories, which otherwise stay as they are.
-
-    The kernel refuses that for every directory that something is mounted on, whichever way leads to it. So each is bound to
-    `stage`, and something is mounted on it there. `stage` is a folder that is covered afterwards.
-    """
+    """Nobody in this mount namespace can rename or remove these directories, which otherwise stay as they are. The kernel
+    refuses that for every directory that something is mounted on, whichever way leads to it. So each is bound to `stage`, and
+    something is mounted on it there. `stage` is a folder that is covered afterwards."""
     for folder in folders:
         try:
             mount(folder, stage, None, _BIND)
@@ -150,7 +147,7 @@ def also_at(place: str) -> list[str]:
             found.append(_join(its_place, os.path.relpath(own, its_root)))
         elif _is_in(its_root, own):
             found.append(its_place)
-    return [path for path in found if _is_same(path, place) or not os.path.lexists(place) or _is_below(path, place)]
+    return [path for path in found if not os.path.lexists(place) or _is_below(path, place)]
 
 
 def _mount_table() -> Iterator[tuple[str, str, str]]:
@@ -159,12 +156,6 @@ def _mount_table() -> Iterator[tuple[str, str, str]]:
             words = [word.decode("unicode_escape").encode("latin-1") for word in line.split()[2:5]]
             device, root, place = map(os.fsdecode, words)
             yield device, root, place
-
-
-def _is_same(path: str, other: str) -> bool:
-    with contextlib.suppress(OSError):
-        return os.path.samestat(os.stat(path), os.stat(other))
-    return False
 
 
 def _is_below(path: str, place: str) -> bool:

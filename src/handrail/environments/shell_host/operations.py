@@ -7,8 +7,8 @@ import os
 import stat
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
-from . import jobs, wire
-from .journal import FileJournal
+from . import jobs, proc, wire
+from .journal import FileJournal, NotRecorded
 from .live_shell import LiveShell
 from .wire import Packet
 
@@ -64,7 +64,7 @@ class Operations(JobOperations):
         super().__init__(jobs_root)
         self._shell, self._journal = shell, journal
         self._folders: list[str] = []
-        self._file_journal = FileJournal(journal) if journal else None
+        self._file_journal = FileJournal(journal) if journal else NotRecorded()
 
     def op_call_effects(self, _: bytes, operation: str, arguments: Packet) -> Packet:
         """An operation of call_effects.py on the journal, which lies here."""
@@ -91,7 +91,13 @@ class Operations(JobOperations):
         progress = {"number": self._shell.last_number, "busy": self._shell.is_running}
         details = {"segment_bytes": jobs.SEGMENT_BYTES, **job, "folder": folder, **progress}
         try:
-            answer = self._start(data, folder, details)
+            files = jobs.create(folder)
+            fds = [wire.memory_file("text", data), files.control, files.status, *files.log]
+            try:
+                answer = self._shell.connection.ask("job", fds, **details)
+            finally:
+                for fd in fds:
+                    os.close(fd)
             if "error" in answer:
                 raise OSError(answer["error"], answer["reason"])
         except BaseException:
@@ -101,19 +107,9 @@ class Operations(JobOperations):
             self._folders.append(folder)
         return answer
 
-    def _start(self, text: bytes, folder: str, details: Packet) -> Packet:
-        files = jobs.create(folder)
-        fds = [wire.memory_file("text", text), files.control, files.status, *files.log]
-        try:
-            return self._shell.connection.ask("job", fds, **details)
-        finally:
-            for fd in fds:
-                os.close(fd)
-
     def close(self) -> None:
         """The client has left."""
-        if self._file_journal is not None:
-            self._file_journal.close()
+        self._file_journal.close()
 
     def remove_folders(self) -> None:
         """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
@@ -136,16 +132,13 @@ class Operations(JobOperations):
 
     def op_read(self, _: bytes, path: str, offset: int, max_bytes: int) -> Answer:
         # Without O_NONBLOCK, opening a FIFO would wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        try:
+        with proc.closing(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)) as fd:
             _check_regular(os.fstat(fd).st_mode)
             return {}, os.pread(fd, min(max_bytes, _MAX_BYTES), offset)
-        finally:
-            os.close(fd)
 
     def op_begin_write(self, _: bytes, path: str, mode: int | None, call: int = 0) -> Packet:
         """Create a temporary file beside the one to be replaced, and missing folders. `mode` is for a file that is new."""
-        if call and self._file_journal is not None:
+        if call:
             self._file_journal.keep(call, path, is_replaced=True)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
@@ -156,12 +149,10 @@ class Operations(JobOperations):
         except FileNotFoundError:
             kept = mode
         temporary = os.path.join(os.path.dirname(path), f".handrail-{os.getpid()}-{os.urandom(6).hex()}")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if kept is None else 0o600)
-        try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with proc.closing(os.open(temporary, flags, 0o666 if kept is None else 0o600)) as fd:
             if kept is not None:
                 os.fchmod(fd, kept)
-        finally:
-            os.close(fd)
         return {"temporary": temporary}
 
     def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
@@ -172,25 +163,20 @@ class Operations(JobOperations):
 
     def op_end_write(self, _: bytes, temporary: str, path: str, call: int = 0) -> Packet:
         """Replace `path`. A reader sees the old content or the new, also after a crash."""
-        fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with proc.closing(os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)
         os.replace(temporary, path)
-        if self._file_journal is not None:
-            self._file_journal.end(call)
+        self._file_journal.end(call)
         return {"stat": _describe(path)}
 
     def op_remove(self, _: bytes, path: str, call: int = 0) -> Packet:
-        if call and self._file_journal is not None:
+        if call:
             self._file_journal.keep(call, path, is_replaced=False)
         kind = os.lstat(path).st_mode
         if stat.S_ISLNK(kind):
             raise OSError(errno.ELOOP, "it is a symbolic link, and those are not removed")
         (os.rmdir if stat.S_ISDIR(kind) else os.unlink)(path)
-        if self._file_journal is not None:
-            self._file_journal.end(call)
+        self._file_journal.end(call)
         return {}
 
 

@@ -91,9 +91,8 @@ class OutsideWrites:
                     if caller.user not in (0, found.st_uid):
                         return errno.EPERM
                     continue
-                place, mode = (
-                    (path, os.W_OK) if found is not None and known in _OF_CONTENT else (os.path.dirname(path), 3)
-                )
+                is_there = found is not None and known in _OF_CONTENT
+                place, mode = (path, os.W_OK) if is_there else (os.path.dirname(path), 3)
                 if not os.access(place, mode, effective_ids=True):
                     return errno.EACCES
         return 0
@@ -162,19 +161,6 @@ def _folder(path: str) -> Iterator[tuple[int, str]]:
         yield fd, name
 
 
-@contextlib.contextmanager
-def _target(path: str) -> Iterator[str]:
-    """A path that leads to what is there now, and that nobody can swap."""
-    with _folder(path) as (folder, name):
-        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        if stat.S_ISLNK(os.fstat(fd).st_mode):
-            raise OSError(errno.ELOOP, "a link was put there")
-        yield f"/proc/self/fd/{fd}"
-    finally:
-        os.close(fd)
-
-
 def _opened(path: str, flags: int, mode: int) -> int:
     """A regular file. Never waits, as the opening of a pipe could."""
     with _folder(path) as (folder, name):
@@ -192,11 +178,8 @@ def _given(path: str, flags: int, mode: int) -> Reply:
 
 
 def _truncate(path: str, size: int) -> None:
-    fd = _opened(path, os.O_WRONLY, 0)
-    try:
+    with proc.closing(_opened(path, os.O_WRONLY, 0)) as fd:
         os.ftruncate(fd, size)
-    finally:
-        os.close(fd)
 
 
 def _at(path: str, act: Callable[..., object], *arguments: object, **more: object) -> None:
@@ -235,8 +218,13 @@ def _chown(path: str, user: int, group: int) -> None:
 
 
 def _on_target(path: str, act: Callable[..., object], *arguments: object) -> None:
-    with _target(path) as target:
-        act(target, *arguments)
+    """Call a function of `os` on a path that leads to what is there now, and that nobody can swap."""
+    with _folder(path) as (folder, name):
+        found = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    with proc.closing(found) as fd:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, "a link was put there")
+        act(f"/proc/self/fd/{fd}", *arguments)
 
 
 def _set_xattr(caller: _Caller, path: str, name: int, value: int, size: int, flags: int) -> None:
@@ -289,9 +277,8 @@ _UNLIKE = ("setxattrat", "removexattrat", "bind", *_BY_OPENED)
 
 def _known(operation: str) -> str:
     """The one of `_OPERATIONS` that a system call is like; nothing for one that is not performed for others."""
-    base = (
-        operation if operation in _OPERATIONS else operation[: -len("at2")] if operation.endswith("at2") else operation
-    )
+    is_second = operation not in _OPERATIONS and operation.endswith("at2")
+    base = operation[: -len("at2")] if is_second else operation
     base = base if base in _OPERATIONS or not base.endswith("at") else base[: -len("at")]
     base = base[1:] if base not in _OPERATIONS and base[0] in "fl" else base
     return base if base in _OPERATIONS and operation not in _UNLIKE else ""

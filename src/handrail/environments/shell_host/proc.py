@@ -111,7 +111,6 @@ def cpu_seconds(pid: int) -> float:
 
 
 def leader_of(thread: int) -> int:
-    """The process that a thread belongs to."""
     with open(f"/proc/{thread}/status", "rb") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
 
@@ -261,17 +260,12 @@ def children(pid: int) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += map(int, file.read().split())
         except FileNotFoundError:
-            if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-                return _children_by_scan(pid)
+            if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # a kernel without PROC_CHILDREN
+                stats = ((other, stat_of(other)) for other in newest_first())
+                return [child for child, stat in stats if stat is not None and stat.parent == pid]
         except OSError:
             pass  # the thread has ended
     return found
-
-
-def _children_by_scan(pid: int) -> list[int]:
-    """For kernels built without PROC_CHILDREN."""
-    stats = ((other, stat_of(other)) for other in newest_first())
-    return [child for child, stat in stats if stat is not None and stat.parent == pid]
 
 
 def without_mark(path: str) -> str:
@@ -286,10 +280,25 @@ def opened_without_links(folder: str) -> Iterator[int]:
     fd = _libc.syscall(_OPENAT2, -100, os.fsencode(folder), how, len(how))
     if fd < 0:
         raise FileNotFoundError(ctypes.get_errno(), "it is not there, or a link leads to it")
+    with closing(fd):
+        yield fd
+
+
+@contextlib.contextmanager
+def closing(fd: int) -> Iterator[int]:
+    """Closes a descriptor at the end."""
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def link(path: str) -> str:
+    """What a link says; empty if there is none, or it may not be read."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
 
 
 class Events:
@@ -317,7 +326,6 @@ class Events:
             self._poll.unregister(fd)
 
     def wait(self, milliseconds: float | None = None) -> None:
-        """Wait until something happens, and handle it."""
         for fd, _ in self._poll.poll(milliseconds):
             handler = self._handlers.get(fd)
             if handler is not None:  # an earlier one may have closed it

@@ -34,6 +34,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import struct
@@ -53,11 +54,9 @@ _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
 
 
 def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
-    """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`.
-
-    If anything can protect it, this returns in a fork of this process, with a descriptor `alive` that it closes at its end. In
-    this process `stay_outside` gets the other end of that.
-    """
+    """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`. If anything can
+    protect it, this returns in a fork of this process, with a descriptor `alive` that it closes at its end. In this process
+    `stay_outside` gets the other end of that."""
     why = ""
     for pids in (True, False) if policy["pids"] else (False,):
         answer = _attempt(lambda pids=pids: _by_namespaces(policy, pids), stay_outside)  # type: ignore[misc]
@@ -87,6 +86,22 @@ def enter_alone(policy: Packet) -> str:
     _protect_kernel([])
     _give_up_rights()
     return NAMESPACES
+
+
+def launch(words: list[str]) -> None:
+    """Run one program, a server of tools, in place of this process, so that it keeps the pid; it sees the processes of the
+    machine, and cannot signal them. The words are the policy, the program and its arguments."""
+    policy, program = json.loads(words[0]), words[1:]
+    here = os.getcwd()
+    enter_alone(policy)
+    os.chdir(here)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a program would inherit that
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        os.write(2, f"{program[0]} cannot be started: {error.strerror}\n".encode())
+        os._exit(127)
 
 
 class ShellMounts:
@@ -139,9 +154,6 @@ def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None])
         return answer  # type: ignore[no-any-return]
     stay_outside(alive)
     os._exit(0)
-
-
-# Namespaces
 
 
 def _by_namespaces(policy: Packet, pids: bool) -> Packet:
@@ -216,9 +228,8 @@ def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> N
 
 def _protect_folders(policy: Packet) -> None:
     hidden, read_only = {*_everywhere(policy["hidden"])}, {*_everywhere(policy["read_only"])}
-    opened = {
-        path: os.open(path, os.O_PATH) for path in (*policy["shown"], *policy["writable"]) if os.path.exists(path)
-    }
+    existing = filter(os.path.exists, (*policy["shown"], *policy["writable"]))
+    opened = {path: os.open(path, os.O_PATH) for path in existing}
     _protect(read_only, hidden, opened, next((place for place in sorted(hidden) if os.path.isdir(place)), None))
     for path in policy["writable"]:
         if path in opened and not any(path.startswith(place + "/") for place in hidden):
@@ -235,18 +246,13 @@ def _protect(read_only: set[str], hidden: set[str], opened: dict[str, int], stag
         if place not in hidden:
             mounts.make_read_only(place)
         elif os.path.isdir(place):
-            _hide(place, [path for path in opened if path.startswith(place + "/")], opened)
+            mounts.cover(place, writable=True)
+            for part in (path for path in opened if path.startswith(place + "/")):  # is shown again
+                os.makedirs(part, exist_ok=True)
+                mounts.bind(f"/proc/self/fd/{opened[part]}", part)
+            mounts.make_read_only(place)
         else:
             mounts.cover(place)
-
-
-def _hide(place: str, parts: list[str], opened: dict[str, int]) -> None:
-    """Cover a folder, and show parts of it again."""
-    mounts.cover(place, writable=True)
-    for part in parts:
-        os.makedirs(part, exist_ok=True)
-        mounts.bind(f"/proc/self/fd/{opened[part]}", part)
-    mounts.make_read_only(place)
 
 
 def _everywhere(places: list[str]) -> list[str]:
@@ -313,14 +319,9 @@ def _cover_disks() -> None:
         mounts.cover(path)
 
 
-# Landlock
-
-
 def _by_landlock(policy: Packet) -> Packet:
-    landlock.protect(
-        read_only=[place for place in policy["read_only"] if os.path.exists(place)],
-        hidden=[place for place in policy["hidden"] if os.path.exists(place)],
-    )
+    read_only, hidden = (list(filter(os.path.exists, policy[name])) for name in ("read_only", "hidden"))
+    landlock.protect(read_only=read_only, hidden=hidden)
     with contextlib.suppress(OSError):  # it has none to drop
         drop_capabilities()
     missing = ["sockets", "terminals", "renaming folders above", "modes and times of files"]
@@ -357,10 +358,8 @@ def clone_number() -> int:
 
 
 def drop_capabilities(*, all_of_root: bool = False, also: Iterable[int] = ()) -> None:
-    """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all.
-
-    It must not have more than they: bash could not open this process's descriptors then.
-    """
+    """This process gets what its programs will have: root loses the dangerous ones or all, all others lose all. It must not
+    have more than they: bash could not open this process's descriptors then."""
     is_root = os.geteuid() == 0 and not all_of_root
     dropped = frozenset((*_DROPPED_BY_ROOT, *also) if is_root else _ALL)
     for number in dropped:
@@ -376,10 +375,8 @@ def drop_capabilities(*, all_of_root: bool = False, also: Iterable[int] = ()) ->
 
 
 def forbid_mount_namespaces() -> None:
-    """In a mount namespace of its own a program could take away what keeps directories from being renamed.
-
-    User namespaces without one, as browsers use them for their sandbox, stay possible. Needs CAP_SYS_ADMIN.
-    """
+    """In a mount namespace of its own a program could take away what keeps directories from being renamed. User namespaces
+    without one, as browsers use them for their sandbox, stay possible. Needs CAP_SYS_ADMIN."""
     calls = _CALLS.get(os.uname().machine)
     if calls is None:
         raise OSError(errno.ENOSYS, f"there is no system call filter for {os.uname().machine}")

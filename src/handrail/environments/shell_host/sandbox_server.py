@@ -58,7 +58,9 @@ class SandboxServer(ForkServer):
             namespaces = 0
             self._folders.append(packet["temporary"])
         try:
-            pid = _fork(namespaces)
+            # A fork in new namespaces, in which it is the first process.
+            flags = namespaces | signal.SIGCHLD
+            pid = proc.check(_python.syscall(protection.clone_number(), flags, None, None, None, None), "no namespaces")
             if pid == 0:
                 self._events.close()
                 _become_sandbox(fds[1:], user, group)
@@ -70,12 +72,6 @@ class SandboxServer(ForkServer):
             wire.send(answer, packet, fds[4:])
         for fd in fds:
             os.close(fd)
-
-
-def _fork(namespaces: int) -> int:
-    """A fork in new namespaces, in which it is the first process."""
-    number = protection.clone_number()
-    return proc.check(_python.syscall(number, namespaces | signal.SIGCHLD, None, None, None, None), "no namespaces")
 
 
 def _become_sandbox(fds: list[int], user: int, group: int) -> None:
@@ -156,7 +152,6 @@ def _pivot(root: str, old: str) -> None:
 
 
 def _mount(kind: str, *words: str) -> None:
-    """One step."""
     place = _NEW + words[-1]
     if kind == "--tmpfs":
         os.makedirs(place, exist_ok=True)

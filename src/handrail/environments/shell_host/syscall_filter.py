@@ -84,7 +84,6 @@ def numbers() -> dict[str, int]:
 
 
 def program() -> bytes:
-    """The filter's instructions."""
     column, known = _column(), numbers()
     for name in () if _watches_messages else _MESSAGES:
         del known[name]
@@ -104,19 +103,10 @@ def program() -> bytes:
     answer = ((_RETURN, 0, 0, _NOTIFY), (_RETURN, 0, 0, _ALLOW))
     if "open" in known:
         when(known.pop("open"), (_LOAD, 0, 0, _argument(1)), (_ANY_BIT, 0, 1, WRITE_FLAGS), *answer)
-    is_folder = (
-        (_AND, 0, 0, _FOLDER_FLAGS),
-        (_EQUAL, 0, 3, _FOLDER_FLAGS),
-        (_LOAD, 0, 0, _argument(0)),
-        (_EQUAL, 0, 1, _CWD),
-    )
-    when(
-        known.pop("openat"),
-        (_LOAD, 0, 0, _argument(2)),
-        (_ANY_BIT, len(is_folder), 0, WRITE_FLAGS),
-        *is_folder,
-        *answer,
-    )
+    is_here = ((_LOAD, 0, 0, _argument(0)), (_EQUAL, 0, 1, _CWD))
+    is_folder = ((_AND, 0, 0, _FOLDER_FLAGS), (_EQUAL, 0, 3, _FOLDER_FLAGS), *is_here)
+    is_written = ((_LOAD, 0, 0, _argument(2)), (_ANY_BIT, len(is_folder), 0, WRITE_FLAGS))
+    when(known.pop("openat"), *is_written, *is_folder, *answer)
     # A file that was opened to append: its size alone is saved, so that taking the flag away is a change.
     is_setfl = ((_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 3, _F_SETFL), (_LOAD, 0, 0, _argument(2)))
     when(known.pop("fcntl"), *is_setfl, (_ANY_BIT, 1, 0, os.O_APPEND), *answer)
@@ -166,11 +156,9 @@ class Watch(NamedTuple):
 
 
 def install_and_send(watch: Watch) -> None:
-    """Put this process, and all that it starts, under the filter, and send the listening descriptor.
-
-    A filter holds for the thread that installs it. Another thread, which ends at exec, can still send: so no system call has to
-    be exempted, and the receiver need not take the descriptor out of this process, which some containers forbid.
-    """
+    """Put this process, and all that it starts, under the filter, and send the listening descriptor. A filter holds for the
+    thread that installs it. Another thread, which ends at exec, can still send: so no system call has to be exempted, and the
+    receiver need not take the descriptor out of this process, which some containers forbid."""
     listener: list[int] = []
     is_installed = threading.Event()
 

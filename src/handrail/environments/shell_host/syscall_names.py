@@ -119,9 +119,8 @@ class Names:
     def __init__(self) -> None:
         self.memory = Memory()
         self._folders: dict[str, str] = {}
-        self._parents: dict[
-            tuple[int, str, bytes], str
-        ] = {}  # by process, where a name begins, and all of it but its last part
+        # By process, where a name begins, and all of it but its last part.
+        self._parents: dict[tuple[int, str, bytes], str] = {}
         self._roots: dict[int, str] = {}
         self._checked: set[tuple[int, str]] = set()  # process, and a folder that it sees as we do
         self._since = 0.0

@@ -48,10 +48,8 @@ def send(sock: socket.socket, message: Packet, fds: Iterable[int] = (), flags: i
 
 
 def receive(sock: socket.socket, flags: int = 0) -> Received:
-    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet.
-
-    On a socket with SO_PASSCRED the message has its sender's pid, as this process knows it, as `sender`.
-    """
+    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet. On a socket with
+    SO_PASSCRED the message has its sender's pid, as this process knows it, as `sender`."""
     data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, _ROOM, int(flags) | _CLOSE_ON_EXEC)
     fds: list[int] = []
     sender = 0
@@ -72,7 +70,6 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
 
 
 def memory_file(name: str, content: bytes = b"") -> int:
-    """An anonymous file in memory."""
     fd = os.memfd_create(name)
     write_all(fd, content)
     return fd

@@ -32,10 +32,8 @@ def work_trees(cwd: str) -> List[str]:  # noqa: UP006  the same
 
 
 def repository_of(folder: str) -> List[str]:  # noqa: UP006  the same
-    """The root of the git repository that a folder is in, and of a worktree also where git keeps it, if that says so too.
-
-    A repository of the whole home is none: it is there for the settings in it.
-    """
+    """The root of the git repository that a folder is in, and of a worktree also where git keeps it, if that says so too. A
+    repository of the whole home is none: it is there for the settings in it."""
     place, home = os.path.realpath(folder), os.path.realpath(os.path.expanduser("~"))
     while not os.path.lexists(os.path.join(place, ".git")):
         if place == os.path.dirname(place):

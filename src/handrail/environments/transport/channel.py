@@ -4,8 +4,11 @@
 its pipes. stream.py does the same with the stream of an SDK.
 """
 
+import json
 import os
 import select
+import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -16,12 +19,10 @@ from ..shell_host import wire
 from ..shell_host.connection import Fatal, Lost
 from ..shell_host.wire import Packet
 from . import bundle
-from .sandbox import Sandbox
+from .link import SANDBOXES, ForkServerClient, fork_servers
 
-END_SECONDS = 10.0
-_LOCK_SECONDS = 1.0
-READ_BYTES = 1 << 17
-_ERROR_BYTES = 2000
+END_SECONDS, _LOCK_SECONDS, _SANDBOX_SECONDS = 10.0, 1.0, 20.0
+READ_BYTES, _ERROR_BYTES = 1 << 17, 2000
 
 
 class Channel(Protocol):
@@ -101,7 +102,7 @@ class PipeChannel:
         # Held while a pipe is used: the number of a descriptor that is closed meanwhile could already be reused.
         self._sending, self._receiving = threading.Lock(), threading.Lock()
 
-    def _start(self, transport: Transport, arguments: Sequence[str]) -> subprocess.Popen[bytes] | Sandbox:
+    def _start(self, transport: Transport, arguments: Sequence[str]) -> "subprocess.Popen[bytes] | Sandbox":
         if transport.sandbox is not None:
             return Sandbox(transport.sandbox, self._errors)
         try:
@@ -126,18 +127,15 @@ class PipeChannel:
                 try:
                     view = view[os.write(self._stdin.fileno(), view) :]
                 except BlockingIOError:
-                    self._wait_for_room(end)
+                    # The shell host always reads: one that does not is gone, whatever the connection says.
+                    poll = select.poll()
+                    poll.register(self._stdin.fileno(), select.POLLOUT)
+                    if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                        raise Lost(f"{self.where} does not answer") from None
         except (OSError, ValueError):  # ValueError: it was closed
             raise Lost(f"the connection to {self.where} is gone") from None
         finally:
             self._sending.release()
-
-    def _wait_for_room(self, end: float) -> None:
-        """The shell host always reads: one that does not is gone, whatever the connection says."""
-        poll = select.poll()
-        poll.register(self._stdin.fileno(), select.POLLOUT)
-        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
-            raise Lost(f"{self.where} does not answer")
 
     def receive(self, end: float | None) -> bytes:
         with self._receiving:
@@ -183,6 +181,65 @@ class PipeChannel:
     def close_inherited(self) -> None:
         self._stdin.close()
         self._stdout.close()
+
+
+class Sandbox:
+    """As a subprocess.Popen with its stdin and stdout. `errors` is the descriptor of its stderr."""
+
+    def __init__(self, spec: Packet, errors: int) -> None:
+        self._temporary = spec.get("temporary", "")
+        (input_, stdin), (stdout, output) = os.pipe(), os.pipe()
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", 0), os.fdopen(stdout, "rb", 0)
+        try:
+            streams = [input_, output, errors]
+            self._server, self._process = fork_servers.use(lambda server: _started(server, spec, streams), SANDBOXES)
+        except BaseException:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self.stdin.close()
+            self.stdout.close()
+            raise
+        finally:
+            os.close(input_)
+            os.close(output)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Until it and everything in the sandbox has ended. Its code is not known."""
+        if self._process >= 0:
+            poll = select.poll()
+            poll.register(self._process, select.POLLIN)
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                raise subprocess.TimeoutExpired("the sandbox", timeout or 0.0)
+            os.close(self._process)
+            self._process = -1
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            fork_servers.release(self._server)
+        return 0
+
+    def kill(self) -> None:
+        if self._process >= 0:
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+
+
+def _started(server: ForkServerClient, spec: Packet, streams: list[int]) -> int:
+    """Ask for it. Returns the descriptor of the process."""
+    mine, theirs = wire.packet_pair()
+    file = wire.memory_file("spec", json.dumps(spec).encode())
+    try:
+        with mine, fork_servers.starting:
+            with theirs:
+                asked = {name: spec.get(name) for name in ("network", "temporary")}
+                server.ask(asked, [theirs.fileno(), *streams, file])
+            mine.settimeout(_SANDBOX_SECONDS)
+            packet, fds = wire.receive(mine)
+    except OSError:
+        packet, fds = None, []
+    finally:
+        os.close(file)
+    if packet is None:
+        raise Lost("the process that forks sandboxes does not answer")
+    if not fds:
+        raise Fatal(f"no sandbox can be started: {packet['why']}")
+    return fds[0]
 
 
 def _shown(noise: bytes) -> str:

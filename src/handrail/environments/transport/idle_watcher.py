@@ -10,6 +10,7 @@ It does not matter what uses it: a runtime's shell, a process that was started t
 runtime leaves a container that ends by itself, and one that shares it with another runtime takes nothing away.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -39,8 +40,20 @@ def main(task: str, seconds: float, *, is_beside: bool) -> None:
     elif _NAME in _others() or os.fork() != 0:
         return  # one is enough
     else:
-        _daemonize()
-    _wait_until_alone(seconds)
+        os.setsid()
+        _set_title()
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+    since = time.monotonic()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    while time.monotonic() - since < seconds:
+        signal.sigtimedwait([signal.SIGCHLD], min(2.0, seconds / 4))
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if _others() - {_NAME}:
+            since = time.monotonic()
     if is_beside:
         os.kill(1, STOP_SIGNAL)
 
@@ -58,43 +71,14 @@ def _leave(seconds: float) -> int:
         time.sleep(0.01)
 
 
-def _wait_until_alone(seconds: float) -> None:
-    since = time.monotonic()
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    while time.monotonic() - since < seconds:
-        signal.sigtimedwait([signal.SIGCHLD], min(2.0, seconds / 4))
-        _reap()
-        if _others() - {_NAME}:
-            since = time.monotonic()
-
-
 def _others() -> set[bytes]:
     """The names of all processes except the first one and this one."""
     names: set[bytes] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         if int(pid) not in (1, os.getpid()):
-            try:
-                with open(f"/proc/{pid}/comm", "rb") as file:
-                    names.add(file.read().strip())
-            except OSError:
-                continue  # it has just ended
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:  # it has just ended
+                names.add(file.read().strip())
     return names
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
-
-
-def _daemonize() -> None:
-    os.setsid()
-    _set_title()
-    null = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
 
 
 def _set_title() -> None:

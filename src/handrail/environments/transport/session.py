@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "Transport"]
 
-START_SECONDS = 60.0
-ANSWER_SECONDS = 60.0
-OVERDUE_SECONDS = 15.0
+START_SECONDS, ANSWER_SECONDS, OVERDUE_SECONDS = 60.0, 60.0, 15.0
 _MAX_NOISE_BYTES = 1 << 20
 _KEEP_ALIVES_PER_TIMEOUT = 8
 
@@ -74,11 +72,9 @@ class Session:
         way_out: Callable[[Transport], Tunnel] | None = None,
     ) -> None:
         """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`.
-
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
         those that write outside of the work tree do, and with `asked_mounts` those that write below these. `way_out` opens the
-        tunnel to a proxy that commands are told of.
-        """
+        tunnel to a proxy that commands are told of."""
         self.state = state
         self._on_held = on_held
         effects = {**effects, "asks": True} if effects is not None and on_held is not None else effects
@@ -89,9 +85,9 @@ class Session:
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
-        self._open_tunnel = (
-            partial(way_out, launcher) if way_out is not None and isinstance(launcher, Transport) else None
-        )
+        self._open_tunnel: Callable[[], Tunnel] | None = None
+        if way_out is not None and isinstance(launcher, Transport):
+            self._open_tunnel = partial(way_out, launcher)
         self._tunnel = self._open_tunnel() if self._open_tunnel is not None else None
         try:
             self._channel = launcher.open()
@@ -113,19 +109,15 @@ class Session:
             )
             self.cwd: str = hello["cwd"]
             self.uncovered: str = hello["uncovered"]
-            self._prune(effects or {})
+            limits = {name: value for name, value in (effects or {}).items() if name in ("keep_days", "keep_bytes")}
+            if len(limits) == 2 and not self.uncovered:  # the journal lies there, and is seen only while connected
+                with contextlib.suppress(OSError):  # it can wait
+                    self.call("call_effects", operation="prune_if_due", arguments=limits)
         except BaseException:
             self.close()
             raise
         if self._channel.client_timeout > 0:
             keep_alive.add(self._confirm, every=self._channel.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
-
-    def _prune(self, effects: Packet) -> None:
-        """The journal lies beside the shell, and is seen only while there is a connection."""
-        limits = {name: effects[name] for name in ("keep_days", "keep_bytes") if name in effects}
-        if len(limits) == 2 and not self.uncovered:
-            with contextlib.suppress(OSError):  # it can wait
-                self.call("call_effects", operation="prune_if_due", arguments=limits)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         if self._tunnel is not None and self._open_tunnel is not None and not self._tunnel.is_alive:  # it was killed
@@ -253,7 +245,14 @@ class Session:
             data = self._channel.receive(end)
             self._received += len(data)
             self._buffer += data
-            self._take_frames()
+            at = 0
+            while len(self._buffer) - at >= FRAME.size:
+                kind, number, length = FRAME.unpack_from(self._buffer, at)
+                if len(self._buffer) - at < FRAME.size + length:
+                    break
+                at += FRAME.size + length
+                self._on_frame(kind, number, bytes(memoryview(self._buffer)[at - length : at]))
+            del self._buffer[:at]
             if self._channel.window and self._received - self._confirmed > self._channel.window // 4:
                 self._confirm()
         except Lost as lost:
@@ -262,16 +261,6 @@ class Session:
             with self._changed:
                 self._is_read = False
                 self._changed.notify_all()
-
-    def _take_frames(self) -> None:
-        at = 0
-        while len(self._buffer) - at >= FRAME.size:
-            kind, number, length = FRAME.unpack_from(self._buffer, at)
-            if len(self._buffer) - at < FRAME.size + length:
-                break
-            at += FRAME.size + length
-            self._on_frame(kind, number, bytes(memoryview(self._buffer)[at - length : at]))
-        del self._buffer[:at]
 
     def _on_frame(self, kind: bytes, number: int, body: bytes) -> None:
         if kind == b"S":

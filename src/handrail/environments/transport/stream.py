@@ -1,7 +1,5 @@
 """A channel over the stream of an SDK, and the event loop that SDKs run in, on its own thread, while they are used."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading
@@ -20,9 +18,7 @@ OPEN_SECONDS = 60.0
 # An SDK retries; what has not got through by then is lost.
 WRITE_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
-_WINDOW_BYTES = 8 << 20
-_MAX_UNSENT_BYTES = 2 << 20
-_SHOWN_BYTES = 500
+_WINDOW_BYTES, _MAX_UNSENT_BYTES, _SHOWN_BYTES = 8 << 20, 2 << 20, 500
 _NO_PYTHON = ("not found", "No such file", "code 127")
 _MARGIN_SECONDS = 5.0
 
@@ -47,15 +43,13 @@ class StreamChannel:
 
     window = _WINDOW_BYTES
 
-    def __init__(self, stream: Stream, loop: SdkLoop, *, where: str, client_timeout: float) -> None:
+    def __init__(self, stream: Stream, loop: "SdkLoop", *, where: str, client_timeout: float) -> None:
         self.where, self.client_timeout = where, client_timeout
         self._stream, self._loop = stream, loop
         self._changed = threading.Condition()
         self._incoming: deque[bytes] = deque()
         self._outgoing: deque[bytes] = deque()
-        self._unsent = 0
-        self._lost = ""
-        self._is_closed = False
+        self._unsent, self._lost, self._is_closed = 0, "", False
         try:
             loop.run(stream.open(self._on_data), OPEN_SECONDS)
         except BaseException:
@@ -90,26 +84,23 @@ class StreamChannel:
         output = noise[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
         why = self._lost or f"{self.where} did not answer in time"
         if any(words in f"{output} {why}" for words in _NO_PYTHON):
-            return Fatal(
-                f"python3 was not found in {self.where}; use an image with Python 3.8 or newer ({output or why})"
-            )
+            fix = "use an image with Python 3.8 or newer"
+            return Fatal(f"python3 was not found in {self.where}; {fix} ({output or why})")
         return Fatal(f"{why}; it printed: {output}" if output else why)
 
     def close(self) -> None:
         with self._changed:
-            was_closed, self._is_closed = self._is_closed, True
-        if not was_closed:
-            with self._changed:  # the frame that ends it must get out first
-                self._changed.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
-            self._close_stream()
-            for task in self._tasks:
-                task.cancel()
-            self._lose(f"the connection to {self.where} was closed")
+            if self._is_closed:
+                return
+            self._is_closed = True  # the frame that ends it must get out first
+            self._changed.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
+        self._close_stream()
+        for task in self._tasks:
+            task.cancel()
+        self._lose(f"the connection to {self.where} was closed")
 
     def close_inherited(self) -> None:
         """Nothing to close: the loop stayed with the parent."""
-
-    # In the loop
 
     def _on_data(self, data: bytes) -> None:
         with self._changed:

@@ -182,7 +182,6 @@ class Tunnel:
             keep_alive.add(self._keep_alive, every=transport.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
 
     def close_inherited(self) -> None:
-        """In a forked child."""
         self._channel.close_inherited()
 
     def close(self) -> None:

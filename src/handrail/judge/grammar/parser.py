@@ -31,6 +31,7 @@ _PLAIN_HASH = re.compile(r"#(?:[-}=?+%/:#]|\Z)")
 _LENGTH_OF_SPECIAL = re.compile(r"#[#@*?$!\-]\}")
 _ENDS_SIMPLE = frozenset(("", *"\n;)|"))
 _PREFIX_END = re.compile(r"[*@]\}")
+_ESCAPED_IN_DOUBLE = ("$", "`", '"', "\\", "\n", "}")
 _IN_DECODED = re.compile(r"([^'\\]*(?:\\.[^'\\]*)*)'", re.S)
 
 
@@ -42,7 +43,8 @@ def parse(text: str, depth: int = 0) -> tuple[syntax.Script, syntax.TextMap | No
         raise syntax.ShellSyntaxError("a NUL character", text.index("\0"))
     parser = Parser(text, depth)
     script = parser.whole()
-    return script, _joined(parser.cuts)
+    kept = [(cut, cut + 2 * count) for count, cut in enumerate(sorted(parser.cuts), 1)]
+    return script, syntax.TextMap([(0, 0), *kept]) if kept else None
 
 
 def _plain_line(text: str) -> syntax.Script | None:
@@ -51,29 +53,8 @@ def _plain_line(text: str) -> syntax.Script | None:
     first = words[0]
     if first.plain in RESERVED or first.plain in lexical.DECLARATIONS or len(words) > MAX_WORDS:
         return None
-    return syntax.Script(
-        [
-            syntax.AndOr(
-                [
-                    (
-                        "",
-                        syntax.Pipeline(
-                            [syntax.Simple([], words, [], first.start, len(text))], negated=False, timed=False
-                        ),
-                    )
-                ]
-            )
-        ]
-    )
-
-
-def _joined(cuts: list[int]) -> syntax.TextMap | None:
-    if not cuts:
-        return None
-    kept = [(0, 0)]
-    for count, cut in enumerate(sorted(cuts), 1):
-        kept.append((cut, cut + 2 * count))
-    return syntax.TextMap(kept)
+    simple = syntax.Simple([], words, [], first.start, len(text))
+    return syntax.Script([syntax.AndOr([("", syntax.Pipeline([simple], negated=False, timed=False))])])
 
 
 @dataclass(slots=True)
@@ -132,8 +113,11 @@ class Parser:
                         return syntax.Script(items)
                     raise self.fail("unexpected ;;")
                 self.position += 1
-            elif not (char in ("", "\n") or char == until or self._closed_by_word(item, words)):
-                raise self.fail(f"unexpected {char!r}")
+            elif char not in ("", "\n", until):
+                # `( .. ) done`: after a compound command a reserved word needs no separator.
+                last = item.items[-1][1].commands[-1]
+                if not (words and self.reserved(words) and isinstance(last, syntax.Compound)):
+                    raise self.fail(f"unexpected {char!r}")
 
     def _ended(self, until: str, words: tuple[str, ...]) -> bool:
         if self.position >= self.size or (until and self.at(until)):
@@ -141,10 +125,6 @@ class Parser:
         if not words:
             return False
         return (";;" in words and self.text.startswith((";;", ";&"), self.position)) or bool(self.reserved(words))
-
-    def _closed_by_word(self, item: syntax.AndOr, words: tuple[str, ...]) -> bool:
-        """`( .. ) done`: after a compound command a reserved word needs no separator."""
-        return bool(words and self.reserved(words) and isinstance(item.items[-1][1].commands[-1], syntax.Compound))
 
     def _and_or(self) -> syntax.AndOr:
         items = [("", self._pipeline())]
@@ -477,14 +457,11 @@ class Parser:
             parts = self.index()
             match = lexical.EQUALS.match(self.text, self.position)
             if match is None:
-                rest = self.word()
-                whole: list[syntax.Part] = [
-                    syntax.Literal(name + "["),
-                    *parts,
-                    syntax.Literal("]"),
-                    *(rest.parts if rest else ()),
-                ]
-                return syntax.Word(whole, start, self.position)
+                after = self.word()
+                rest: Sequence[syntax.Part] = after.parts if after else ()
+                return syntax.Word(
+                    [syntax.Literal(f"{name}["), *parts, syntax.Literal("]"), *rest], start, self.position
+                )
             index, operator = syntax.Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
             self.position = match.end()
         elements = None
@@ -628,7 +605,7 @@ class Parser:
         pieces: list[str] = []
         while (end := self.text.find("\n", position)) >= 0:
             line = self.text[position:end]
-            if not (joined and _ends_in_lone_backslash(line)):
+            if not joined or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
                 return "".join([*pieces, line]), end
             pieces.append(line[:-1])
             position = end + 1
@@ -834,7 +811,11 @@ class Parser:
             self.leave()
             return syntax.Arithmetic(inside)
         if following == "'" and not in_double:
-            return self._decoded_quote()
+            match = _IN_DECODED.match(text, start + 2)
+            if match is None:
+                raise self.fail("unterminated $'")
+            self.position = match.end()
+            return syntax.Quoted(lexical.decode_escapes(match[1], dollar=True))
         if following == '"' and not in_double:
             self.position += 1
             return self.double()
@@ -844,13 +825,6 @@ class Parser:
             return syntax.Parameter(match.group())
         self.position += 1
         return syntax.Quoted("$", start) if in_double else syntax.Literal("$")
-
-    def _decoded_quote(self) -> syntax.Quoted:
-        match = _IN_DECODED.match(self.text, self.position + 2)
-        if match is None:
-            raise self.fail("unterminated $'")
-        self.position = match.end()
-        return syntax.Quoted(lexical.decode_escapes(match[1], dollar=True))
 
     # Parameters and arithmetic
 
@@ -923,8 +897,10 @@ class Parser:
         """`${..}`, from its dollar."""
         self.enter()
         self.position += 2
-        if self.peek() in (" ", "\t", "\n", "|"):
-            return self._function_substitution()
+        if self.peek() in (" ", "\t", "\n", "|"):  # `${ command; }`, in newer shells
+            self.position += self.peek() == "|"
+            self.leave()
+            return syntax.Substitution(self.substituted("}"))
         length, indirect = self._prefix()
         match = lexical.IN_BRACES.match(self.text, self.position)
         if match is None:
@@ -945,12 +921,6 @@ class Parser:
         self.position += 1
         self.leave()
         return part
-
-    def _function_substitution(self) -> syntax.Substitution:
-        """`${ command; }`, in newer shells."""
-        self.position += self.peek() == "|"
-        self.leave()
-        return syntax.Substitution(self.substituted("}"))
 
     def _prefix(self) -> tuple[bool, bool]:
         """Whether `#` (length) or `!` (indirection) comes before the name; consumed."""
@@ -998,25 +968,18 @@ class Parser:
                 return syntax.Word(merged(parts), start, self.position)
             match = lexical.IN_PARAMETER.match(self.text, self.position)
             if match:
-                self._plain_operand(parts, match.group(), start, stop, in_double and not pattern)
+                begin = self.position + (stop == "/" and self.position == start)
+                cut = self.text.find(stop, begin, match.end()) if stop else -1
+                text = match.group() if cut < 0 else self.text[self.position : cut]
+                parts.append(syntax.Quoted(text) if in_double and not pattern else syntax.Literal(text))
+                self.position += len(text)
             elif in_double and char == "'":
                 self._single_quote_in_double(parts, pattern)
-            elif (
-                in_double
-                and char == "\\"
-                and not self.text.startswith(("$", "`", '"', "\\", "\n", "}"), self.position + 1)
-            ):
+            elif in_double and char == "\\" and not self.text.startswith(_ESCAPED_IN_DOUBLE, self.position + 1):
                 parts.append(syntax.Quoted(self.text[self.position : self.position + 2]))
                 self.position += 2
             elif not self.special(parts):
                 self._plain(char, parts)
-
-    def _plain_operand(self, parts: list[syntax.Part], text: str, start: int, stop: str, quoted: bool) -> None:
-        if stop:
-            cut = text.find(stop, 1 if stop == "/" and self.position == start else 0)
-            text = text if cut < 0 else text[:cut]
-        parts.append(syntax.Quoted(text) if quoted else syntax.Literal(text))
-        self.position += len(text)
 
     def _single_quote_in_double(self, parts: list[syntax.Part], pattern: bool) -> None:
         """Bash pairs single quotes even inside `"${x:-'..'}"`: they are kept there, and quote in a pattern."""
@@ -1105,21 +1068,16 @@ class Parser:
     def lone_word(self) -> str | None:
         """The unquoted word here, if it is complete: nothing quoted or expanded is attached to it."""
         if self._peeked[0] != self.position:
-            self._peeked = (self.position, self._lone_word())
+            if self.continued:
+                self.join_token()
+            match = lexical.LITERAL.match(self.text, self.position)
+            found = match.group() if match is not None else None
+            if match is not None and (end := match.end()) < self.size:
+                sign = self.text[end]
+                if sign not in lexical.WORD_ENDS or (sign in "<>" and self.text[end + 1 : end + 2] == "("):  # time<(x)
+                    found = None
+            self._peeked = (self.position, found)
         return self._peeked[1]
-
-    def _lone_word(self) -> str | None:
-        if self.continued:
-            self.join_token()
-        match = lexical.LITERAL.match(self.text, self.position)
-        if match is None:
-            return None
-        end = match.end()
-        if end < self.size:
-            sign = self.text[end]
-            if sign not in lexical.WORD_ENDS or (sign in "<>" and self.text[end + 1 : end + 2] == "("):  # time<(x)
-                return None
-        return match.group()
 
     def expect(self, word: str) -> None:
         self.newlines()
@@ -1144,19 +1102,9 @@ _READERS: dict[str, Callable[[Parser, str], syntax.Command]] = {
 
 def _delimiter(word: syntax.Word) -> str | None:
     """A here-document's delimiter: quotes are removed, nothing is expanded. None for one that is not plain text."""
-    texts: list[str] = []
-    for part in word.parts:
-        inside = part.parts if isinstance(part, syntax.DoubleQuoted) else [part]
-        for piece in inside:
-            if not isinstance(piece, syntax.Literal | syntax.Quoted):
-                return None
-            texts.append(piece.text)
-    text = "".join(texts)
-    return None if "\n" in text else text
-
-
-def _ends_in_lone_backslash(line: str) -> bool:
-    return line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    pieces = [one for part in word.parts for one in (part.parts if isinstance(part, syntax.DoubleQuoted) else [part])]
+    texts = [piece.text for piece in pieces if isinstance(piece, syntax.Literal | syntax.Quoted)]
+    return "".join(texts) if len(texts) == len(pieces) and "\n" not in "".join(texts) else None
 
 
 def merged(parts: list[syntax.Part]) -> list[syntax.Part]:

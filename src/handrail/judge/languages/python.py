@@ -233,8 +233,7 @@ class _Reader:
         """A name that may have come by `from module import *`."""
         full = [f"{module}.{name}" for module in self.everything_of]
         return next(
-            (one for one in full if one in _RUNS | _DELETES or _RE.exec.fullmatch(one) or one in _WORDS.others),
-            name,
+            (one for one in full if one in _RUNS | _DELETES or _RE.exec.fullmatch(one) or one in _WORDS.others), name
         )
 
     def _call(self, node: ast.Call) -> None:

@@ -99,12 +99,8 @@ class Command:
                 operands.extend(args[index:])
                 break
             following = args[index] if index < count else None
-            took = (
-                self._long(arg, following, takes)
-                if arg[1] == "-" or takes.wordy
-                else self._cluster(arg, following, takes)
-            )
-            if took:
+            read = self._long if arg[1] == "-" or takes.wordy else self._cluster
+            if read(arg, following, takes):
                 index += 1
             elif following is not None and following[:1] != "-" and not takes.flags and "=" not in arg:
                 self.maybe.add(len(operands))
@@ -116,14 +112,12 @@ class Command:
         self.has_long = self.has_long or arg[1] == "-"
         if equals:
             self.values.append((name, Arg(value)))
-        elif following is not None and (name.lstrip("-") in takes.longs or self._takes_next(name)):
-            self.values.append((name, following))
-            return True
-        return False
-
-    def _takes_next(self, name: str) -> bool:
-        options = options_of(self.name, self.operands) if name[:2] == "--" else None
-        return options is not None and name[2:] in options.valued
+            return False
+        known = options_of(self.name, self.operands) if following is not None and name[:2] == "--" else None
+        if following is None or not (name.lstrip("-") in takes.longs or (known and name[2:] in known.valued)):
+            return False
+        self.values.append((name, following))
+        return True
 
     def _cluster(self, arg: Arg, following: Arg | None, takes: _ValueOptions) -> bool:
         """Read `-abc`, `-avalue` or `-a value`; true when it took the argument that follows."""
@@ -161,18 +155,10 @@ class Command:
 
     def _abbreviated(self, name: str) -> bool:
         """Whether an option stands for this one, or may: where the program's options are not known, or where it fits several."""
-        takes = _value_options(self.name)
-        if takes.exact:
-            return False
-        options = options_of(self.name, self.operands)
-        return any(
-            len(word) > 2
-            and name.startswith(word)
-            and word[2:] not in takes.longs
-            and (options is None or word[2:] not in options.names)
-            and (options is None or options.full(word[2:]) in (word[2:], name[2:]))
-            for word in self.words
-        )
+        takes, options = _value_options(self.name), options_of(self.name, self.operands)
+        words = [word[2:] for word in self.words if len(word) > 2 and name.startswith(word)] if not takes.exact else []
+        words = [word for word in words if word not in takes.longs and (options is None or word not in options.names)]
+        return any(options is None or options.full(word) in (word, name[2:]) for word in words)
 
     def value(self, *names: str) -> Arg | None:
         """The value of the first of these options that has one."""
@@ -221,9 +207,9 @@ class Command:
             return False
         if "--help" in self.words or "-help" in self.words or args[-1] == "help":
             return True
-        if ("-h" in self.words and self.name in _HELP_ANYWHERE) or (
-            self.name in _DRY_BY_LETTER and "n" in self.letters
-        ):
+        if "-h" in self.words and self.name in _HELP_ANYWHERE:
+            return True
+        if self.name in _DRY_BY_LETTER and "n" in self.letters:
             return True
         if self.words.isdisjoint(_DRY_RUN) and "-WhatIf" not in self.words:
             return False
@@ -250,10 +236,6 @@ def _read_options(name: str) -> _ValueOptions:
     text = _VALUES[name]
     options = text.lstrip("=-!").split()
     marks = text[: len(text) - len(text.lstrip("=-!"))]
-    return _ValueOptions(
-        letters=frozenset(option for option in options if len(option) == 1),
-        longs=frozenset(option for option in options if len(option) > 1),
-        exact="=" in marks or "-" in marks,
-        wordy="-" in marks,
-        flags="!" in marks,
-    )
+    letters, longs = ([one for one in options if (len(one) == 1) is single] for single in (True, False))
+    exact, wordy = "=" in marks or "-" in marks, "-" in marks
+    return _ValueOptions(frozenset(letters), frozenset(longs), exact, wordy, flags="!" in marks)

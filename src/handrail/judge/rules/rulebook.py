@@ -55,19 +55,13 @@ class Rulebook:
             if rule.regex:
                 self._by_text.append(rule)
             for use in rule.uses:
-                for program in programs(use):
-                    listed = self._by_program.get(program)
-                    if listed is not None:
+                for name in (one for program in programs(use) for one in _GROUPS.get(program, (program,))):
+                    if (listed := self._by_program.get(name)) is not None:
                         listed.append((rule, use))
+                    elif "*" in name or "?" in name:
+                        self._by_glob.append((name, rule, use))
                     else:
-                        self._index(program, rule, use)
-
-    def _index(self, program: str, rule: Rule, use: str) -> None:
-        for name in _GROUPS.get(program, (program,)):
-            if "*" in name or "?" in name:
-                self._by_glob.append((name, rule, use))
-            else:
-                self._by_program.setdefault(canonical(name), []).append((rule, use))
+                        self._by_program.setdefault(canonical(name), []).append((rule, use))
 
     def findings(self, command: Command) -> list[Match]:
         """Every rule that the command line matches, the gravest first; one use of a rule is enough."""
@@ -84,7 +78,8 @@ class Rulebook:
             if rule.id not in found or found[rule.id].reach < reach:
                 found[rule.id] = Match(rule, reach)
         if self._by_text:
-            found |= self._by_words(command)
+            text = " ".join((command.program, *command.args))
+            found |= {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
         if not found and (unlisted := self._unlisted(command, excluded=excluded)) is not None:
             return [unlisted]
         return sorted(found.values(), key=lambda match: (_ORDER[match.rule.severity], -match.reach))
@@ -109,10 +104,6 @@ class Rulebook:
         else:
             return None
         return None if command.only_talks(grave=False) else match
-
-    def _by_words(self, command: Command) -> dict[str, Match]:
-        text = " ".join((command.program, *command.args))
-        return {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
 
     def knows(self, name: str) -> bool:
         """Whether there are rules about this program."""
@@ -199,11 +190,9 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
 
 def on_assign(name: str, value: str) -> list[Match]:
     """What is dangerous in giving this value to a variable of the shell."""
-    if (name in _WORDS.history_variables and value in ("", "0", "/dev/null")) or (
-        name == "HISTIGNORE" and value == "*"
-    ):
-        return [Match(rule("history.variable"))]
-    return []
+    switches_off = name in _WORDS.history_variables and value in ("", "0", "/dev/null")
+    is_lost = switches_off or (name == "HISTIGNORE" and value == "*")
+    return [Match(rule("history.variable"))] if is_lost else []
 
 
 def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:

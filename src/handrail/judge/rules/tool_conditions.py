@@ -10,7 +10,8 @@ from ..grammar.sql import folded, is_dangerous
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import option_value
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import UNKNOWN, Taint
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN
 from .command import Command
 
 _WORDS = Words(__file__)
@@ -65,13 +66,8 @@ def own_processes(command: Command, _: str) -> bool:
 
 def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
-    wanted = _globs(parameter)
-    return any(
-        _one_of(word, wanted)
-        for arg in command.args
-        for word in (*arg.lower().split("."), arg)
-        if _RE.bus.fullmatch(word)
-    )
+    words = (word for arg in command.args for word in (*arg.lower().split("."), arg) if _RE.bus.fullmatch(word))
+    return any(_one_of(word, _globs(parameter)) for word in words)
 
 
 def framework_db(command: Command, _: str) -> bool:
@@ -83,14 +79,10 @@ def framework_db(command: Command, _: str) -> bool:
     for place, arg in enumerate(command.args[:8]):
         if not _RE.framework_db.fullmatch(arg):
             continue
-        if arg in ("flush", "wipe", "ef", "typeorm", "createsuperuser", "changepassword", "downgrade"):
-            before = command.args[place - 1] if place else ""
-            if not (
-                before.endswith(("manage.py", "django-admin", "flask", "db"))
-                or (arg == "flush" and command.name == "django-admin")
-            ):
-                continue
-        return True
+        before = command.args[place - 1] if place else ""
+        is_led = before.endswith(("manage.py", "django-admin", "flask", "db"))
+        if is_led or arg not in _WORDS.of_a_framework or (arg == "flush" and command.name == "django-admin"):
+            return True
     return False
 
 
@@ -109,12 +101,7 @@ def staged_only(command: Command, _: str) -> bool:
 def git_config(command: Command, _: str) -> bool:
     """Sets, adds or removes an entry that makes git run something or go elsewhere."""
     operands = command.operands[1:]
-    reads = command.has(
-        ("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin", "--name-only")
-    )
-    if reads or not operands:
-        return False
-    if operands[0] in ("get", "list"):
+    if not operands or operands[0] in ("get", "list") or command.has(_WORDS.git_reads_settings):
         return False
     if operands[0] in ("set", "unset", "remove-section", "rename-section", "edit"):
         operands = operands[1:]
@@ -134,29 +121,24 @@ def stdin(command: Command, _: str) -> bool:
 
 def _targets(command: Command) -> list[str]:
     """The process ids: what follows the signal."""
-    args = list(command.args)
     found: list[str] = []
-    signal_seen = False
-    skip = False
-    for arg in args:
+    signal_seen = skip = False
+    for arg in command.args:
         if skip:
             skip, signal_seen = False, True
         elif arg in ("-s", "-n", "--signal"):
             skip = True
         elif arg == "--" or (arg[:1] == "-" and not signal_seen):
             signal_seen = True
-        elif arg.startswith("--"):
-            continue
-        else:
+        elif not arg.startswith("--"):
             found.append(arg)
     return found
 
 
 def kills(command: Command, parameter: str) -> bool:
     """`kill -9 -1`: every process that may be signalled; `kill 1`: the first one."""
-    return _WORDS.probes.isdisjoint(command.args) and any(
-        re.fullmatch(parameter, target) for target in _targets(command)
-    )
+    may_end = _WORDS.probes.isdisjoint(command.args)
+    return may_end and any(re.fullmatch(parameter, target) for target in _targets(command))
 
 
 def kills_hard(command: Command, _: str) -> bool:
@@ -164,9 +146,7 @@ def kills_hard(command: Command, _: str) -> bool:
     if not _WORDS.probes.isdisjoint(command.args):
         return False
     signal = command.value("-s", "-n", "--signal")
-    if (signal is not None and _RE.hard.fullmatch(signal)) or any(
-        _RE.hard.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
-    ):
+    if any(map(_RE.hard.fullmatch, (signal or "", *(arg for arg in command.args[:2] if arg[:1] == "-")))):
         return True
     if any(_RE.mild.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
         return False
@@ -177,11 +157,10 @@ def any_process(command: Command, _: str) -> bool:
     """A pattern that fits every process."""
     if command.name == "killall" and not command.has(("-r", "--regexp")):
         return False
-    if command.has(("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")) or not command.operands:
+    selects = ("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")
+    if not command.operands or command.has((*selects, "-0", "-l", "--list", "-c", "--count")):
         return False
-    return all(_RE.everything.fullmatch(operand) for operand in command.operands) and not command.has(
-        ("-0", "-l", "--list", "-c", "--count")
-    )
+    return all(map(_RE.everything.fullmatch, command.operands))
 
 
 def source_forks(command: Command, _: str) -> bool:
@@ -212,11 +191,8 @@ def _with_variables(text: str, given: Sequence[str]) -> str:
 
 def _sql_texts(command: Command) -> Iterator[str]:
     if command.name in _POSTED:
-        yield from (
-            value
-            for option, value in command.values
-            if option.startswith(("-d", "--data")) and re.match(r"(?i)\s*(?:drop|truncate|delete|alter)\b", value)
-        )
+        posted = (value for option, value in command.values if option.startswith(("-d", "--data")))
+        yield from filter(re.compile(r"(?i)\s*(?:drop|truncate|delete|alter)\b").match, posted)
         return
     options, files = (part.split() for part in _CLIENTS[command.name].partition(";")[::2])
     for arg, following in pairwise((*command.args, None)):
@@ -236,17 +212,11 @@ def redis(command: Command, _: str) -> bool:
     operands = command.operands
     whole = folded(" ".join(operands))
     if _RE.redis.search(whole) or (command.stdin is not None and _RE.redis.search(command.stdin.text)):
-        return not (
-            operands
-            and operands[0].lower()
-            in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type", "command")
-        )
-    if operands and operands[0].lower() in ("del", "unlink", "hdel", "expire"):
-        return (
-            any(UNKNOWN in key or Taint.WIDE in key.taints or key.glob or "*" in key for key in operands[1:])
-            or len(operands) == 1
-        )
-    return False
+        return not operands or operands[0].lower() not in _WORDS.harmless_of_redis
+    if not operands or operands[0].lower() not in ("del", "unlink", "hdel", "expire"):
+        return False
+    some = any(UNKNOWN in key or Taint.WIDE in key.taints or key.glob or "*" in key for key in operands[1:])
+    return some or len(operands) == 1
 
 
 def matches(command: Command, parameter: str) -> bool:

@@ -45,13 +45,10 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     given = command.words - _refused(command)
     if any(_destructive_option(word) for word in given):
         return True
-    if (
-        command.has_long
-        and not has_rules
-        and any(len(word) > 4 and option.startswith(word) for word in given for option in _WORDS.abbreviated)
-        and options_of(name, command.operands) is None
-    ):
-        return True
+    if command.has_long and not has_rules and options_of(name, command.operands) is None:
+        starts = tuple(word for word in given if len(word) > 4)
+        if any(option.startswith(word) for word in starts for option in _WORDS.abbreviated):
+            return True
     if command.operands and _by_words(command):
         return True
     if not has_rules and not _WORDS.unasked.isdisjoint(given) and _WORDS.harmless.isdisjoint(command.operands[:2]):
@@ -84,15 +81,9 @@ def _destructive_option(word: str) -> bool:
         return False
     parts = [part.lower() for part in _RE.parts.findall(word)]
     if len(parts) == 1:
-        return (
-            word[:2] == "--"
-            and (_with_nouns("glued").fullmatch(parts[0]) or _RE.glued_option.fullmatch(parts[0])) is not None
-        )
-    if (
-        parts[0] in _WORDS.no_verb_before
-        or not _WORDS.of_text.isdisjoint(parts)
-        or not _WORDS.about_when.isdisjoint(parts)
-    ):
+        glued = _with_nouns("glued").fullmatch(parts[0]) or _RE.glued_option.fullmatch(parts[0])
+        return word[:2] == "--" and glued is not None
+    if parts[0] in _WORDS.no_verb_before or not (_WORDS.of_text | _WORDS.about_when).isdisjoint(parts):
         return False
     sad = not _WORDS.nouns.isdisjoint(parts)
     if parts[0] in _WORDS.always_lost or (sad and parts[0] in _WORDS.lost_with_noun):
@@ -149,11 +140,8 @@ def _is_compound(word: str) -> bool:
         return False
     if _RE.file.fullmatch(word) and parts[-1] not in _JOINED:
         return False
-    if (
-        parts[-1] in _WORDS.cheap
-        or (parts[0] in _WORDS.cheap and len(parts) == 2)
-        or not _WORDS.caches.isdisjoint(parts)
-    ):
+    cheap = (parts[-1], parts[0] if len(parts) == 2 else "")
+    if not _WORDS.cheap.isdisjoint(cheap) or not _WORDS.caches.isdisjoint(parts):
         return False
     if parts[0] in _JOINED or parts[-1] in _JOINED:
         return True
@@ -204,13 +192,8 @@ class _Given(NamedTuple):
 
 def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
     """The paths of files of the system, of keys, or of what runs by itself that the program may write."""
-    name = command.name
-    found = _sent_away(command)
-    return (
-        found
-        or list(_found(command, has_rules=has_rules))
-        or (list(_in_texts(command)) if name in _WORDS.prompts else [])
-    )
+    found = _sent_away(command) or list(_found(command, has_rules=has_rules))
+    return found or (list(_in_texts(command)) if command.name in _WORDS.prompts else [])
 
 
 def reveals_secrets(command: Command) -> bool:
@@ -286,11 +269,8 @@ def _may_write(name: str, given: _Given, kinds: Classes) -> bool:
         return False
     if path.startswith(_NOBODYS_SETTINGS):
         return name != "visudo"
-    if (
-        option[:2] == "--"
-        and "device" not in kinds
-        and (_RE.output.fullmatch(option) or _RE.destination.fullmatch(option))
-    ):
+    names_output = _RE.output.fullmatch(option) or _RE.destination.fullmatch(option)
+    if option[:2] == "--" and "device" not in kinds and names_output:
         return True
     return starts and _RE.input.fullmatch(option) is None
 
@@ -364,11 +344,8 @@ def _pieces(value: str) -> list[str]:
 
 def _in_texts(command: Command) -> Iterator[Arg]:
     """Paths in a text that the program runs: what must not be written, and keys that a query reads."""
-    texts = [
-        arg
-        for before, arg in zip(("", *command.args), command.args, strict=False)
-        if before in _WORDS.code_options or " " in arg
-    ]
+    pairs = pairwise((Arg(""), *command.args))
+    texts = [arg for before, arg in pairs if before in _WORDS.code_options or " " in arg]
     texts += [Arg(arg[1:]) for arg in command.args if arg[:1] == "+"]
     if command.stdin is not None and command.stdin.known:
         texts.append(Arg(command.stdin.text[:_MAX_TEXT]))

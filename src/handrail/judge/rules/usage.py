@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -87,12 +88,12 @@ class Option(NamedTuple):
     def matches(self, command: Command, _: Sequence[Arg] = ()) -> bool:
         if self.names and command.has(self.names):
             return True
-        return any(
-            (option == name or (len(option) > 3 and name.startswith(option)))
-            and any(fnmatchcase(value.lower(), glob) for glob in globs)
-            for name, globs in self.valued
-            for option, value in (*command.values, *zip(command.args, command.args[1:], strict=False))
-        )
+        for name, globs in self.valued:
+            for option, value in (*command.values, *itertools.pairwise(command.args)):
+                is_named = option == name or (len(option) > 3 and name.startswith(option))
+                if is_named and any(fnmatchcase(value.lower(), glob) for glob in globs):
+                    return True
+        return False
 
 
 class Places(NamedTuple):
@@ -272,9 +273,6 @@ def _search(made: regex.Pattern[str], text: str) -> bool | None:
 def _probes(pattern: str) -> list[str]:
     """Texts on which patterns that backtrack without end do so: what the pattern repeats, and then something else."""
     literals = dict.fromkeys(re.findall(r"[A-Za-z0-9_/.-]+", pattern))
-    units = [
-        *literals,
-        *dict.fromkeys(re.sub(r"[^A-Za-z0-9 ]", "", pattern)),
-        *("a", "0", " ", "a ", "ab", "-", "/", "x=1 "),
-    ]
+    letters = dict.fromkeys(re.sub(r"[^A-Za-z0-9 ]", "", pattern))
+    units = [*literals, *letters, "a", "0", " ", "a ", "ab", "-", "/", "x=1 "]
     return [(unit * _PROBE_CHARS)[:_PROBE_CHARS] + "\n!" for unit in units[:60]]

@@ -103,8 +103,8 @@ class Assessment:
             "command": self.command,
             "verdict": self.verdict.value,
             "findings": [
-                {**_plain(finding), "severity": finding.severity.value, "reach": finding.reach.name.lower()}
-                for finding in self.findings
+                {**_plain(found), "severity": found.severity.value, "reach": found.reach.name.lower()}
+                for found in self.findings
             ],
             "segments": [_plain(segment) for segment in self.segments],
             "unknown": [_plain(part) for part in self.unknown],
@@ -121,13 +121,6 @@ def stretches(assessment: Assessment) -> list[tuple[str, Severity | None]]:
     cuts = sorted({0, len(text), *(place for finding in assessment.findings for place in finding.span)})
     out: list[tuple[str, Severity | None]] = []
     for start, end in itertools.pairwise(cuts):
-        severity = next(
-            (
-                finding.severity
-                for finding in assessment.findings
-                if finding.span[0] <= start and end <= finding.span[1]
-            ),
-            None,
-        )
-        out.append((text[start:end], severity))
+        around = (found.severity for found in assessment.findings if found.span[0] <= start and end <= found.span[1])
+        out.append((text[start:end], next(around, None)))
     return out

@@ -6,41 +6,14 @@ The unknown is a character inside the text, not another type, so `/etc/$name` st
 
 from __future__ import annotations
 
-import enum
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from .data_files import Patterns
+from .taints import NO_TAINTS, Taints, taints_of
 
-_RE = Patterns(__file__)
 UNKNOWN = "\ue000"
 MAX_TEXT = 1 << 20
 MAX_OPTIONS = 6
-
-
-class Taint(enum.StrEnum):
-    """Where a text came from, as far as a rule may care."""
-
-    NETWORK = "network"
-    """It was fetched from another machine."""
-    CREDENTIAL = "credential"
-    """It holds what a credential file or a secret store holds."""
-    PRIVATE = "private"
-    """It holds a secret of the environment, the users of the machine, or what is in a database."""
-    WIDE = "wide"
-    """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
-    ENDLESS = "endless"
-    """It never ends (`yes`)."""
-    ENV_SCRIPT = "env-script"
-    """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
-    OWN = "own"
-    """It tells of Handrail's own processes (`pgrep handrail`)."""
-
-
-Taints = frozenset[Taint]
-NO_TAINTS: Taints = frozenset()
-_PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 
 
 class SourceWord(Protocol):
@@ -148,9 +121,9 @@ class Arg(str):
 EMPTY = Value("")
 
 
-def unknown(taints: Iterable[Taint] = ()) -> Value:
+def unknown(taints: Taints = NO_TAINTS) -> Value:
     """A value about which only its origin is known."""
-    return Value(UNKNOWN, frozenset(taints))
+    return Value(UNKNOWN, taints)
 
 
 def make_arg(
@@ -166,15 +139,6 @@ def make_arg(
     if word is not None:
         arg.word = word
     return arg
-
-
-def taints_of(parts: Iterable[Arg | Value]) -> Taints:
-    """Everything that any of these came from."""
-    found: Taints = NO_TAINTS
-    for part in parts:
-        if part.taints:
-            found |= part.taints
-    return found
 
 
 def joined(values: Iterable[Value]) -> Value:
@@ -201,9 +165,3 @@ def either(options: Iterable[Value | None]) -> Value | None:
     if len(distinct) > MAX_OPTIONS:
         return unknown(taints_of(option for option in distinct if option is not None))
     return Either(distinct)
-
-
-@functools.lru_cache(256)
-def secret_taints(name: str) -> Taints:
-    """Those of an environment variable that, by its name, holds a secret which must not leave the machine."""
-    return _PRIVATE if _RE.secret.search(name) and not _RE.about.search(name) else NO_TAINTS

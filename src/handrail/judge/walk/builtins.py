@@ -7,29 +7,14 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..grammar.syntax import Assignment
 from ..programs.tables import skip_options
-from ..values.word_values import (
-    EMPTY,
-    NO_TAINTS,
-    UNKNOWN,
-    Arg,
-    Array,
-    Either,
-    OtherName,
-    Taint,
-    Taints,
-    Value,
-    either,
-    joined,
-    taints_of,
-    unknown,
-)
+from ..values.taints import NO_TAINTS, WIDE, Taint, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, OtherName, Value, either, joined, unknown
 from . import text_emulation
 from .fields import split_by
 from .walk import Call, Walk
 
 _MAX_READ = 64
 _MAX_READ_LINES = 256
-_WIDE: Taints = frozenset((Taint.WIDE,))
 
 
 def _cd(walk: Walk, call: Call) -> Value | None:
@@ -124,24 +109,23 @@ def _read(walk: Walk, call: Call) -> Value | None:
     separators = walk.lookup("IFS")
     if lines is None or (isinstance(separators, Value) and not separators.known):
         if walk.loops:  # a list of which every line is used
-            taints |= _WIDE
+            taints |= WIDE
         for name in [*names, *([array] if array is not None else [])]:
             walk.variables.assign_to(name.value(), unknown(taints))
         return EMPTY
     cuts = separators.text if isinstance(separators, Value) else " \t\n"
     blanks = "".join(char for char in cuts if char in " \t\n")
-    lines = [line.strip(blanks) for line in lines]
+    stripped = [line.strip(blanks) for line in lines]
+    single = array is None and len(names) == 1
+    rows = [[line] if single else split_by(line, cuts, len(names) - 1 if array is None else 0) for line in stripped]
+    count = len(names) if array is None else max(map(len, rows))
+    # Each gets the value that it has in one of the lines, or nothing.
+    found = [either([Value((*row, "")[min(place, len(row))], taints) for row in rows]) for place in range(count)]
     if array is not None:
-        found = [split_by(line, cuts) for line in lines]
-        longest = max(map(len, found))
-        walk.assign(
-            str(array),
-            Array({str(index): _one_of([row[index : index + 1] for row in found], taints) for index in range(longest)}),
-        )
+        walk.assign(str(array), Array({str(index): value or EMPTY for index, value in enumerate(found)}))
         return EMPTY
-    fields = [split_by(line, cuts, len(names) - 1) if len(names) > 1 else [line] for line in lines]
-    for index, name in enumerate(names):
-        walk.variables.assign_to(name.value(), _one_of([row[index : index + 1] for row in fields], taints))
+    for name, value in zip(names, found, strict=True):
+        walk.variables.assign_to(name.value(), value or EMPTY)
     return EMPTY
 
 
@@ -159,11 +143,6 @@ def _lines(source: Value, options: dict[str, Arg | None]) -> list[str] | None:
     return lines if len(lines) <= _MAX_READ else None
 
 
-def _one_of(rows: list[list[str]], taints: Taints) -> Value:
-    """The value of a variable that gets one of these: the first of each row, or nothing."""
-    return either([Value(row[0] if row else "", taints) for row in rows]) or EMPTY
-
-
 def _mapfile(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "dnOsuCc")
     name = call.args[start] if start < len(call.args) else Arg("MAPFILE")
@@ -178,7 +157,7 @@ def _mapfile(walk: Walk, call: Call) -> Value | None:
     if callback is not None:  # it gets the index and the line as two more arguments
         walk.run_text(Value(f"{callback} {UNKNOWN} {UNKNOWN}", callback.taints | taints), None, "mapfile")
     if source is None or not source.known or not values.keys().isdisjoint(("-n", "-O", "-s")) or UNKNOWN in name:
-        value = Array({str(index): unknown(taints | _WIDE) for index in range(2)})
+        value = Array({str(index): unknown(taints | WIDE) for index in range(2)})
     else:
         delimiter = values.get("-d")
         end = "\n" if delimiter is None else delimiter[:1] or "\0"
@@ -202,12 +181,11 @@ def _getopts(walk: Walk, call: Call) -> Value | None:
 
 
 def _printf(walk: Walk, call: Call) -> Value | None:
-    if len(call.args) > 2 and call.args[0] == "-v":
-        run_index(walk, call.args[1])
-        text = Value(text_emulation.printf(call.args[2:]), taints_of(call.args))
-        walk.variables.assign_to(call.args[1].value(), text)
-        return EMPTY
-    return None
+    if len(call.args) <= 2 or call.args[0] != "-v":
+        return None
+    run_index(walk, call.args[1])
+    walk.variables.assign_to(call.args[1].value(), Value(text_emulation.printf(call.args[2:]), taints_of(call.args)))
+    return EMPTY
 
 
 def _test(walk: Walk, call: Call) -> Value | None:
@@ -263,9 +241,8 @@ def _complete(walk: Walk, call: Call) -> Value | None:
         # An earlier command runs again, whichever that was.
         walk.report("dynamic.script", call.argv)
     for option, following in itertools.pairwise([*call.args, Arg("")]):
-        name, value = (
-            (option[:2], option.like(option[2:])) if option[2:] and option[:2] == "-W" else (option, following)
-        )
+        glued = option[2:] and option[:2] == "-W"
+        name, value = (option[:2], option.like(option[2:])) if glued else (option, following)
         if name == "-W":
             walk.prompt(value.value())
         elif name == "-x":
@@ -345,13 +322,12 @@ def _declare(walk: Walk, call: Call) -> Value | None:
             walk.assign(name, Array({}, associative=True))
     for name, node in given:
         if "n" in flags:
-            _refer(
-                walk,
-                name,
-                walk.expander.one(node.value) if isinstance(node, Assignment) else Value(node.partition("=")[2]),
-            )
+            target = walk.expander.one(node.value).text if isinstance(node, Assignment) else node.partition("=")[2]
+            run_index(walk, Arg(target))
+            walk.variables.references[name] = target if name != target else ""
             continue
-        _note_attributes(walk, name, flags)
+        if letters := "".join(letter for letter in flags if letter in "ilu"):  # for everything that is assigned later
+            walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + letters
         if isinstance(node, Assignment):
             walk.variables.make(node)
         else:
@@ -364,22 +340,10 @@ def _declare(walk: Walk, call: Call) -> Value | None:
     return EMPTY if call.declared or not prints else None
 
 
-def _refer(walk: Walk, name: str, target: Value) -> None:
-    run_index(walk, Arg(target.text))
-    walk.variables.references[name] = target.text if name != target.text else ""
-
-
-def _note_attributes(walk: Walk, name: str, flags: str) -> None:
-    """They hold for everything that is assigned later."""
-    if letters := "".join(letter for letter in flags if letter in "ilur"):
-        walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + letters.replace("r", "")
-
-
 def _attributes(walk: Walk, name: str, flags: str) -> None:
     """The value given together with the attributes is changed by them for certain."""
     value = walk.state.variables.get(name)
-    if isinstance(value, Either) and (first := value.options[0]) is not None:
-        value = first
+    value = (value.options[0] or value) if isinstance(value, Either) else value
     if isinstance(value, Value) and not isinstance(value, Either):
         if "i" in flags:
             number = walk.expander.number(value)

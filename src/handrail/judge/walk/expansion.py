@@ -1,26 +1,13 @@
 """Expand words: what the shell makes of them before a command gets them, as far as that can be known."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Protocol
 
 from ..grammar import syntax
-from ..values.word_values import (
-    EMPTY,
-    MAX_TEXT,
-    NO_TAINTS,
-    UNKNOWN,
-    Arg,
-    Array,
-    Either,
-    Stored,
-    Taints,
-    Value,
-    make_arg,
-    secret_taints,
-    taints_of,
-    unknown,
-)
+from ..values.taints import NO_TAINTS, Taints, secret_taints, taints_of
+from ..values.word_values import EMPTY, MAX_TEXT, UNKNOWN, Arg, Array, Either, Stored, Value, make_arg, unknown
 from . import operators
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 from .judgement import Limit
@@ -118,12 +105,8 @@ class Expander:
                 self._shell.spend(len(single))
                 fields.append(single)
                 continue
-            pieces = (
-                piece
-                for number, part in enumerate(parts)
-                for piece in self.pieces(part, first=number == 0, quoted=False)
-            )
-            found = Splitter(self._separators(), word).fields(pieces)
+            made = (self.pieces(part, first=number == 0, quoted=False) for number, part in enumerate(parts))
+            found = Splitter(self._separators(), word).fields(itertools.chain.from_iterable(made))
             fields += found
             if len(found) > 1:
                 self._shell.spend(_FIELD_COST * len(found))
@@ -139,7 +122,7 @@ class Expander:
             return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
         if type(part) is syntax.Quoted:
             return make_arg(part.text, quoted=True, word=word)
-        if type(part) is not syntax.DoubleQuoted or any(_may_be_many(inner) for inner in part.parts):
+        if type(part) is not syntax.DoubleQuoted or any(map(_may_be_many, part.parts)):
             return None
         text, taints = self._joined((part,))
         return make_arg(text, taints=taints, quoted=True, word=word)
@@ -174,9 +157,7 @@ class Expander:
         return [(self.arithmetic(part.parts), NO_TAINTS, mode)]
 
     def _literal(self, text: str, first: bool) -> list[Piece]:
-        if not first or text[:1] != "~":
-            return [(text, NO_TAINTS, LITERAL)]
-        match = _TILDE.match(text)
+        match = _TILDE.match(text) if first and text[:1] == "~" else None
         if match is None:
             return [(text, NO_TAINTS, LITERAL)]
         user, special = match.groups()
@@ -263,10 +244,9 @@ class Expander:
                 return value
             self._index(index)
             return value if value is None else unknown(value.taints)
-        if stored.associative:
-            every = unknown(taints_of(stored.items.values()))
-            return self._picked(stored.items.get(index)) if UNKNOWN not in index else every
-        number = self._index(index)
+        number = None if stored.associative else self._index(index)
+        if stored.associative and UNKNOWN not in index:
+            return self._picked(stored.items.get(index))
         if number is None:
             return unknown(taints_of(stored.items.values()))
         if number < 0:
@@ -290,19 +270,14 @@ class Expander:
         if part.operator == ":":
             values = self._slice(values, part, name)
         elif part.operator:
-            values = [self._modified(value, part, "", None) for value in values] or [
-                self._modified(None, part, "", None)
-            ]
+            each: list[Value | None] = [*values] or [None]
+            values = [self._modified(value, part, "", None) for value in each]
         if every == "*" and mode == QUOTED:
             separators = self._shell.lookup("IFS")
             between = separators.text[:1] if isinstance(separators, Value) and separators.known else " "
             return [(between.join(value.text for value in values), taints_of(values), mode)]
-        out: list[Piece] = []
-        for number, value in enumerate(values):
-            if number:
-                out.append(("", NO_TAINTS, BREAK))
-            out.append((value.text, value.taints, mode))
-        return out
+        between_fields: Piece = ("", NO_TAINTS, BREAK)
+        return [piece for value in values for piece in (between_fields, (value.text, value.taints, mode))][1:]
 
     def _slice(self, values: list[Value], part: syntax.Parameter, name: str) -> list[Value]:
         start = self.number(self.one(part.argument))
@@ -333,7 +308,9 @@ class Expander:
             return Value(f"{name}={operators.shell_quoted(value.text)}", value.taints)
         if name in _PLACES or not (value.known and argument.known and second.known):
             return unknown(value.taints | argument.taints | second.taints)
-        pattern = _pattern(part.argument, argument.text)
+        pattern, parts = argument.text, part.argument.parts if part.argument is not None else ()
+        if len(parts) == 1 and isinstance(parts[0], syntax.Quoted | syntax.DoubleQuoted):  # quoted, so it is literal
+            pattern = re.sub(r"([*?\[\\])", r"\\\1", pattern)
         self._shell.spend(_OPERATOR_COST * len(value.text))
         try:
             return Value(operators.apply(value.text, operator, pattern, second.text), value.taints | second.taints)
@@ -343,8 +320,11 @@ class Expander:
     def _defaulted(self, value: Value | None, part: syntax.Parameter, name: str, index: str | None) -> Value:
         operator = part.operator
         missing = value is None or (len(operator) == 2 and value.text == "")
+        if operator[-1] == "+" and value is None:  # it may have been set before this command
+            both = Either((EMPTY, self.one(part.argument)))
+            return self._shell.pick((id(part), "alternative"), both) or EMPTY
         if operator[-1] == "+":
-            return self._alternative(value, missing, part)
+            return EMPTY if missing else self.one(part.argument)
         if not missing and value is not None:
             return value
         if operator[-1] == "?":
@@ -353,13 +333,6 @@ class Expander:
         if operator[-1] == "=" and name and index is None:
             self._shell.assign(name, default)
         return default
-
-    def _alternative(self, value: Value | None, missing: bool, part: syntax.Parameter) -> Value:
-        if value is not None:
-            return EMPTY if missing else self.one(part.argument)
-        # It may have been set before this command.
-        both = Either((EMPTY, self.one(part.argument)))
-        return self._shell.pick((id(part), "alternative"), both) or EMPTY
 
     def _substring(self, value: Value, part: syntax.Parameter) -> Value:
         offset = self.number(self.one(part.argument))
@@ -372,12 +345,3 @@ class Expander:
 def _may_be_many(part: syntax.Part) -> bool:
     """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
     return type(part) is syntax.Parameter and (part.name == "@" or part.index is not None or part.indirect)
-
-
-def _pattern(word: syntax.Word | None, text: str) -> str:
-    """A pattern with what was quoted in it made literal."""
-    if word is None or not any(isinstance(part, syntax.Quoted | syntax.DoubleQuoted) for part in word.parts):
-        return text
-    if len(word.parts) == 1:
-        return re.sub(r"([*?\[\\])", r"\\\1", text)
-    return text

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..grammar.syntax import Literal, Parameter, Part, Word
-from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taints, make_arg
+from ..values.taints import NO_TAINTS, Taints
+from ..values.word_values import UNKNOWN, Arg, make_arg
 
 MAX_FIELDS = 256
 _MAX_ATOMS = 2_000
@@ -26,20 +27,13 @@ def expand_braces(parts: list[Part]) -> list[list[Part]]:
     """The words that a word stands for; one that stands for too many is one unknown word."""
     if not any(isinstance(part, Literal) and "{" in part.text for part in parts):
         return [parts]
-    atoms: list[Atom] = []
-    for part in parts:
-        if isinstance(part, Literal):
-            atoms.extend(part.text)
-        else:
-            atoms.append(part)
+    atoms: list[Atom] = [atom for part in parts for atom in (part.text if isinstance(part, Literal) else (part,))]
     if "}" not in atoms:
         return [parts]
     if len(atoms) > _MAX_ATOMS or atoms.count("{") > _MAX_BRACES:
         return [[Parameter(UNKNOWN)]]
     words = _expand(atoms, 0)
-    if len(words) == 1:
-        return [parts]
-    return [_parts(word) for word in words]
+    return [parts] if len(words) == 1 else [_parts(word) for word in words]
 
 
 def _parts(atoms: list[Atom]) -> list[Part]:
@@ -61,16 +55,11 @@ def _expand(atoms: list[Atom], depth: int) -> list[list[Atom]]:
         end, commas = _closing(atoms, start)
         if end < 0:
             continue
-        if commas:
-            cuts = [start, *commas, end]
-            items = [
-                item for left, right in itertools.pairwise(cuts) for item in _expand(atoms[left + 1 : right], depth + 1)
-            ]
-        else:
-            found = _range(atoms[start + 1 : end])
-            if found is None:
-                continue
-            items = found
+        cuts = itertools.pairwise([start, *commas, end])
+        inner = (_expand(atoms[left + 1 : right], depth + 1) for left, right in cuts)
+        items = list(itertools.chain.from_iterable(inner)) if commas else _range(atoms[start + 1 : end])
+        if items is None:
+            continue
         tails = _expand(atoms[end + 1 :], depth + 1)
         words = (atoms[:start] + item + tail for item in items for tail in tails)
         return list(itertools.islice(words, MAX_FIELDS + 1))
@@ -177,12 +166,9 @@ class Splitter:
 
 def cut_by(text: str, separators: str) -> Iterator[tuple[str, str]]:
     """The stretches between separators, each with what ends it; the last one ends with nothing."""
-    last = 0
     pattern = _separator(separators)
-    for match in re.finditer(pattern, text) if pattern else ():
-        yield text[last : match.start()], match.group()
-        last = match.end()
-    yield text[last:], ""
+    pieces = [*(re.split(f"({pattern})", text) if pattern else [text]), ""]
+    return zip(pieces[::2], pieces[1::2], strict=True)
 
 
 def split_by(text: str, separators: str, most: int = 0) -> list[str]:

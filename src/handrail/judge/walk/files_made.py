@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..programs.tables import DATA_PROGRAMS, LANGUAGES, SHELLS, WRAPPERS, option_value, skip_options
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import EMPTY, UNKNOWN, Arg, OtherName, Taint, unknown
+from ..values.taints import ENDLESS, NETWORK, Taint
+from ..values.word_values import EMPTY, UNKNOWN, Arg, OtherName, unknown
 from .builtins import STDIN_PATHS
 from .output_provenance import computed
 from .script_files import entry
@@ -62,12 +63,12 @@ def output_files(call: Call) -> Sequence[Arg]:
 
 def _fetched(walk: Walk, target: str) -> None:
     if target and target != "-":
-        walk.state.write(walk.path(target), unknown([Taint.NETWORK]))
+        walk.state.write(walk.path(target), unknown(NETWORK))
 
 
 def _fetched_below(walk: Walk, directory: str) -> None:
     """Anything in this directory may have come from the network."""
-    walk.state.write(f"{walk.path(directory)}/", unknown([Taint.NETWORK]))
+    walk.state.write(f"{walk.path(directory)}/", unknown(NETWORK))
 
 
 def _fetcher(walk: Walk, call: Call) -> None:
@@ -118,7 +119,7 @@ def _copied(walk: Walk, call: Call) -> None:
     sources, target = (operands, folder) if folder is not None else (operands[:-1], operands[-1])
     for source in sources[:_MAX_COPIES]:
         if Taint.ENDLESS in walk.file_taints(source) and call.name in ("cp", "gcp"):
-            walk.on_write(target, ">", unknown([Taint.ENDLESS]))
+            walk.on_write(target, ">", unknown(ENDLESS))
         content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
         if content is None and (found := entry(walk, source)) is not None and not found.is_dir:
             content = OtherName(found.path)

@@ -9,35 +9,16 @@ from typing import NamedTuple
 
 from ..languages import read as read_code
 from ..languages.host import Host, from_data_url
-from ..programs.tables import (
-    LANGUAGES,
-    SHELLS,
-    only_describes_itself,
-    raised,
-    read_program,
-    skip_options,
-)
+from ..programs.tables import LANGUAGES, SHELLS, only_describes_itself, raised, read_program, skip_options
 from ..values.data_files import Patterns, Words
-from ..values.word_values import (
-    EMPTY,
-    NO_TAINTS,
-    UNKNOWN,
-    Arg,
-    Computed,
-    Either,
-    OtherName,
-    Taint,
-    Value,
-    taints_of,
-    unknown,
-)
+from ..values.taints import ENDLESS, NETWORK, NO_TAINTS, Taint, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Computed, Either, OtherName, Value, unknown
 from .builtins import STDIN_PATHS
 from .state import Held
 from .walk import Call, Walk
 
 _WORDS = Words(__file__)
 _RE = Patterns(__file__)
-_FETCHED = frozenset((Taint.NETWORK,))
 _PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
 """Options with which interpreters take more code from their input, after what they were given."""
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -50,7 +31,8 @@ def _shell(walk: Walk, call: Call) -> Value | None:
 
 
 def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
-    if _runs_nothing(call.name, given):
+    only_checks = "n" in given.letters and "i" not in given.letters and call.name in _ONLY_CHECK
+    if only_checks or not given.words.isdisjoint(("--help", "--version")):
         return EMPTY
     for file in given.startup:
         _run_file(walk, call, file, ())
@@ -81,13 +63,6 @@ def _run_input(walk: Walk, stdin: Value | None, args: Sequence[Arg]) -> Value:
             if walk.programs.source_file(walk, stdin.program, args, None):
                 return unknown()
     return unknown() if stdin is None else walk.run_text(stdin, None, "stdin")
-
-
-def _runs_nothing(name: str, given: ShellOptions) -> bool:
-    """It only describes itself, or only checks the script for mistakes."""
-    return not given.words.isdisjoint(("--help", "--version")) or (
-        "n" in given.letters and "i" not in given.letters and name in _ONLY_CHECK
-    )
 
 
 def _powershell(walk: Walk, call: Call) -> Value | None:
@@ -168,7 +143,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if module is not None:
         return _run_module(walk, call, [module, *operands] if module else [])
     if codes:
-        return unknown([Taint.ENDLESS]) if any(map(_prints_forever, codes)) else None
+        return unknown(ENDLESS) if any(map(_prints_forever, codes)) else None
     start = len(call.args) - len(operands)
     if is_led:
         more, _ = skip_options(operands[1:])
@@ -223,18 +198,12 @@ def _more_code(walk: Walk, call: Call, codes: Sequence[Arg]) -> None:
         start = call.args.index(Arg("--")) + 1 if "--" in call.args else len(call.args)
         walk.start([codes[0], *call.args[start:]], None, under="ruby")
         return
-    if call.name != "perl":
-        _magics(walk, [*codes, *([Arg(call.stdin.text)] if call.stdin is not None else [])])
-        return
-    for arg in call.args:
+    for arg in call.args if call.name == "perl" else ():
         if re.match(r"-[Mm].*[;(]", arg):
             judge_code(walk, call, "perl", Value(f"use {arg[2:]}", arg.taints))
-
-
-def _magics(walk: Walk, codes: Sequence[Arg]) -> None:
-    """`!command` and `%sx command` of IPython."""
-    for code in codes:
-        for match in _RE.magics.finditer(code):
+    typed = [Arg(call.stdin.text)] if call.stdin is not None else []
+    for code in (*codes, *typed) if call.name != "perl" else ():
+        for match in _RE.magics.finditer(code):  # `!command` and `%sx command` of IPython
             walk.run_text(Value(match[1] or match[3], code.taints), None, "-c")
 
 
@@ -245,11 +214,7 @@ def _run_module(walk: Walk, call: Call, argv: list[Arg]) -> Value | None:
         lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
         judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
         return None
-    if (
-        call.stdin is not None
-        and argv[:1]
-        and argv[0] in ("code", "IPython", "asyncio", "idlelib", "ptpython", "bpython")
-    ):
+    if call.stdin is not None and argv and argv[0] in _WORDS.python_prompts:
         judge_code(walk, call, "python", call.stdin)
     if argv[:1] == ["IPython"]:
         return walk.start([Arg("ipython"), *argv[1:]], call.stdin)
@@ -331,7 +296,7 @@ def make_host(
         shell,
         argv,
         lambda name: walk.programs.known(name).follow is not None,
-        lambda path, fetched: walk.state.write(walk.path(path), Computed(text, _FETCHED if fetched else NO_TAINTS)),
+        lambda path, fetched: walk.state.write(walk.path(path), Computed(text, NETWORK if fetched else NO_TAINTS)),
         lambda name, value: walk.on_assign(name, Value(value)),
         walk.cwd,
         project,
@@ -360,10 +325,8 @@ def read_options(name: str, args: Sequence[Arg]) -> ShellOptions:
     startup: list[Arg] = []
     texts: list[Arg] = []
     place = 0
-    while place < len(args):
+    while place < len(args) and args[place][:1] in ("-", "+") and args[place] != "+":
         arg = args[place]
-        if arg[:1] not in ("-", "+") or arg == "+":
-            break
         place += 1
         if arg in ("-", "--"):
             break

@@ -18,21 +18,13 @@ _TOKEN = re.compile(
     r"\s*(?:(\ue000|0[xX][0-9a-fA-F]+|\d+#[0-9a-zA-Z@_]+|\d+)|([A-Za-z_]\w*(?:\[[^\]]*\])?)"
     r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%&|^<>=!~?:(),]))"
 )
-_BINARY = [
-    group.split()
-    for group in (",", "?", "||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")
-]
-_LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
+_BINARY = (",", "?", "||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")
+_LEVEL = {sign: level for level, signs in enumerate(_BINARY) for sign in signs.split()}
 _ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
 _STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _STEPS = {"++": 1, "--": -1}
-_UNARY: dict[str, Callable[[int], int]] = {
-    "+": int,
-    "-": int.__neg__,
-    "!": lambda value: int(not value),
-    "~": int.__invert__,
-}
+_UNARY: dict[str, Callable[[int], int]] = {"+": int, "-": int.__neg__, "!": lambda a: int(not a), "~": int.__invert__}
 _MAX_EXPRESSION = 2_000
 _MAX_DEPTH = 40
 
@@ -48,26 +40,25 @@ def apply(text: str, operator: str, argument: str, second: str) -> str:
     """`${text<operator><argument>/<second>}`."""
     if len(text) > _MAX_TEXT:
         raise NotComputed
-    if operator in ("#", "##", "%", "%%"):
+    if operator[0] in "#%":
         return _stripped(text, argument, operator)
     if operator[0] == "/":
         return _replaced(text, argument, second, operator)
     if operator[0] in "^,":
         return _cased(text, argument, operator)
-    if operator == "@":
-        return _transformed(text, argument)
-    raise NotComputed
+    changed = {"U": text.upper(), "L": text.lower(), "u": text[:1].upper() + text[1:]}
+    if operator != "@" or argument not in (*changed, "E", "Q", "K", "k"):
+        raise NotComputed
+    if argument in changed:
+        return changed[argument]
+    return decode_escapes(text, dollar=True) if argument == "E" else shell_quoted(text)
 
 
 def substring(text: str, offset: int, length: int | None) -> str:
     """`${text:offset:length}`; both may count from the end."""
-    if offset < 0:
-        offset += len(text)
-        if offset < 0:
-            return ""
-    if length is None:
-        return text[offset:]
-    return text[offset : length if length < 0 else offset + length]
+    offset += len(text) if offset < 0 else 0
+    end = length if length is None or length < 0 else offset + length
+    return text[offset:end] if offset >= 0 else ""
 
 
 def shell_quoted(text: str) -> str:
@@ -115,9 +106,7 @@ def _bracket(pattern: str, place: int) -> tuple[str, int]:
 
 def _stripped(text: str, pattern: str, operator: str) -> str:
     if not re.search(r"[*?\[\\]", pattern):
-        if operator[0] == "#":
-            return text.removeprefix(pattern)
-        return text.removesuffix(pattern)
+        return text.removeprefix(pattern) if operator[0] == "#" else text.removesuffix(pattern)
     _check_cost(text, pattern)
     whole = _compiled(pattern)
     places = range(len(text) + 1)
@@ -136,11 +125,7 @@ def _replaced(text: str, pattern: str, new: str, operator: str) -> str:
     if not pattern:
         return text
     _check_cost(text, pattern)
-    before, after = (r"\A" if operator == "/#" else ""), (r"\Z" if operator == "/%" else "")
-    try:
-        found = re.compile(f"(?s:{before}{pattern_regex(pattern)}{after})")
-    except re.error as error:
-        raise NotComputed from error
+    found = _compiled(pattern, r"\A" if operator == "/#" else "", r"\Z" if operator == "/%" else "")
     if len(new) * (len(text) + 1) > _MAX_TEXT and len(new) * len(found.findall(text)) > _MAX_TEXT:
         raise NotComputed
     return found.sub(lambda _: new, text, count=0 if operator == "//" else 1)
@@ -156,24 +141,15 @@ def _cased(text: str, pattern: str, operator: str) -> str:
     return "".join(change(char) if one.fullmatch(char) else char for char in text)
 
 
-def _transformed(text: str, letter: str) -> str:
-    changed = {"U": text.upper(), "L": text.lower(), "u": text[:1].upper() + text[1:]}
-    if letter in changed:
-        return changed[letter]
-    if letter not in ("E", "Q", "K", "k"):
-        raise NotComputed
-    return decode_escapes(text, dollar=True) if letter == "E" else shell_quoted(text)
-
-
 def _check_cost(text: str, pattern: str) -> None:
     stars = pattern.count("*")
     if stars >= len(_MAX_BY_STARS) or len(text) > _MAX_BY_STARS[stars] or len(pattern) > 1_000:
         raise NotComputed
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str, before: str = "", after: str = "") -> re.Pattern[str]:
     try:
-        return re.compile(f"(?s:{pattern_regex(pattern)})")
+        return re.compile(f"(?s:{before}{pattern_regex(pattern)}{after})")
     except re.error as error:
         raise NotComputed from error
 

@@ -7,7 +7,21 @@ from collections.abc import Callable, Container, Sequence
 
 from ..values.data_files import Patterns, Words, read_tables
 from ..values.disk import absolute
-from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Computed, Taint, Taints, Value, secret_taints, taints_of
+from ..values.taints import (
+    CREDENTIAL,
+    ENDLESS,
+    ENV_SCRIPT,
+    NETWORK,
+    NO_TAINTS,
+    OWN,
+    PRIVATE,
+    WIDE,
+    Taint,
+    Taints,
+    secret_taints,
+    taints_of,
+)
+from ..values.word_values import UNKNOWN, Arg, Computed, Value
 from .script_files import here
 from .walk import Call, Walk
 
@@ -25,7 +39,7 @@ def unknown_output(walk: Walk, call: Call) -> Value:
     for check in _checks(call.name):
         taints |= check(walk, call)
     if Taint.ENDLESS in taints and ends(call.name, call.args):
-        taints -= _ENDLESS
+        taints -= ENDLESS
     return computed(call, taints)
 
 
@@ -76,7 +90,7 @@ def _shows_secrets(walk: Walk, call: Call) -> Taints:
         shows = any(not walk.classes(arg).isdisjoint(_WORDS.secret_files) for arg in args if arg[:1] != "-")
     else:
         shows = True
-    return _CREDENTIAL if shows else NO_TAINTS
+    return CREDENTIAL if shows else NO_TAINTS
 
 
 def _prints_env_script(_: Walk, call: Call) -> Taints:
@@ -85,23 +99,22 @@ def _prints_env_script(_: Walk, call: Call) -> Taints:
     prints = (name in _ENV_SCRIPTS and re.fullmatch(_ENV_SCRIPTS[name], args)) or (
         name in _WORDS.completing and re.fullmatch(r"(.* )?completions?\b.*", args)
     )
-    return _ENV_SCRIPT if prints else NO_TAINTS
+    return ENV_SCRIPT if prints else NO_TAINTS
 
 
-_NETWORK, _CREDENTIAL, _PRIVATE, _WIDE, _ENDLESS, _ENV_SCRIPT, _OWN = (frozenset((taint,)) for taint in Taint)
 _CHECKS: tuple[tuple[Container[str], Callable[[Walk, Call], Taints]], ...] = (
-    (_WORDS.network, lambda *_: _NETWORK),
-    (("openssl",), lambda _, call: _NETWORK if "s_client" in call.args else NO_TAINTS),
-    (_WORDS.storage, lambda _, call: NO_TAINTS if _WORDS.fetching.isdisjoint(call.args) else _NETWORK),
+    (_WORDS.network, lambda *_: NETWORK),
+    (("openssl",), lambda _, call: NETWORK if "s_client" in call.args else NO_TAINTS),
+    (_WORDS.storage, lambda _, call: NO_TAINTS if _WORDS.fetching.isdisjoint(call.args) else NETWORK),
     (_WORDS.readers, _of_files),
-    (_DUMPING, lambda _, call: NO_TAINTS if _DUMPING[call.name].isdisjoint(call.args) else _PRIVATE),
-    (_WORDS.dumpers | _WORDS.surveillance, lambda *_: _PRIVATE),
-    (("printenv",), lambda _, call: _PRIVATE if any(map(secret_taints, call.args)) else NO_TAINTS),
+    (_DUMPING, lambda _, call: NO_TAINTS if _DUMPING[call.name].isdisjoint(call.args) else PRIVATE),
+    (_WORDS.dumpers | _WORDS.surveillance, lambda *_: PRIVATE),
+    (("printenv",), lambda _, call: PRIVATE if any(map(secret_taints, call.args)) else NO_TAINTS),
     (_WORDS.environment | _WORDS.secret_stores | _WORDS.archivers | _WORDS.finders | {"history"}, _shows_secrets),
-    (_WORDS.listers, lambda *_: _WIDE),
-    (_WORDS.tells_processes, lambda _, call: _OWN if "handrail" in " ".join(call.args).lower() else NO_TAINTS),
-    (("yes",), lambda *_: _ENDLESS),
-    (("seq",), lambda _, call: _ENDLESS if any(map(_is_huge, call.args)) else NO_TAINTS),
+    (_WORDS.listers, lambda *_: WIDE),
+    (_WORDS.tells_processes, lambda _, call: OWN if "handrail" in " ".join(call.args).lower() else NO_TAINTS),
+    (("yes",), lambda *_: ENDLESS),
+    (("seq",), lambda _, call: ENDLESS if any(map(_is_huge, call.args)) else NO_TAINTS),
     (_ENV_SCRIPTS.keys() | _WORDS.completing, _prints_env_script),
 )
 """What is known about the output of these programs."""

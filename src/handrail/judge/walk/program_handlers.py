@@ -2,52 +2,34 @@
 
 import functools
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from fnmatch import translate
 from importlib import import_module
 from itertools import pairwise, zip_longest
 from typing import Any
 
 from ..grammar.syntax import DoubleQuoted, Parameter
-from ..programs.tables import (
-    CODE_FILES,
-    CONTAINERS,
-    DATA_PROGRAMS,
-    LANGUAGES,
-    REMOTE,
-    SHELLS,
-    TEXT_OPTIONS,
-    WRAPPERS,
-    opens_root_shell,
-    option_value,
-)
+from ..programs import tables
+from ..programs.tables import CODE_FILES, DATA_PROGRAMS, LANGUAGES, SHELLS, TEXT_OPTIONS, WRAPPERS, option_value
 from ..rules import Rulebook
 from ..rules.command import canonical
 from ..rules.targets import READERS, WRITERS
 from ..values.data_files import Patterns, Words, read_tables
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Value, unknown
+from ..values.taints import Taint
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, unknown
 from . import environment_variables, output_provenance, script_programs, settings_files, text_emulation
 from .files_made import files_made, output_files
 from .interpreters import judge_code
 from .script_files import lookup, own_files
 from .walk import Call, Known, Walk
 
-_GROUPS = {
-    "$shells": SHELLS,
-    "$languages": LANGUAGES,
-    "$wrappers": WRAPPERS,
-    "$containers": CONTAINERS,
-    "$remote": REMOTE,
-    "$text-options": TEXT_OPTIONS,
-}
+_GROUPS: dict[str, Iterable[str]] = {"$shells": SHELLS, "$languages": LANGUAGES, "$wrappers": WRAPPERS}
+_GROUPS |= {"$containers": tables.CONTAINERS, "$remote": tables.REMOTE, "$text-options": TEXT_OPTIONS}
 TABLES = {
     section: {
-        program: function
-        for function, names in functions.items()
-        for name in names.split()
-        for program in _GROUPS.get(name, (name,))
+        one: line for line, names in lines.items() for name in names.split() for one in _GROUPS.get(name, (name,))
     }
-    for section, functions in read_tables(__file__).items()
+    for section, lines in read_tables(__file__).items()
     if section not in ("words", "patterns")
 }
 """By section of `program_handlers.txt` and program: the function that knows about it, as `module.function`."""
@@ -61,8 +43,8 @@ _RE = Patterns(__file__)
 _MAX_ARGUMENT = 4096
 _MAX_CODES = 16
 _MAX_INPUT = 20_000
-_AWAY = (name for name, container in CONTAINERS.items() if container.remote or not container.subcommands)
-_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *REMOTE)) | _WORDS.tell
+_AWAY = (name for name, container in tables.CONTAINERS.items() if container.remote or not container.subcommands)
+_PASS_OPTIONS_ON = frozenset((*WRAPPERS, *SHELLS, *LANGUAGES, *_AWAY, *tables.REMOTE)) | _WORDS.tell
 """Programs whose options may be those of another command line, or a text that they print."""
 _LISTED = TEXT_OPTIONS.keys() | CODE_FILES.keys()
 follow_variable = environment_variables.follow_variable
@@ -96,12 +78,8 @@ follower_of = functools.partial(_lookup, "followers", TABLES["followers"])
 @functools.lru_cache(4096)
 def known(name: str) -> Known:
     """What is known about a program by its name."""
-    return Known(
-        _lookup("builtins", (), name),
-        _lookup("handlers", SHELLS | LANGUAGES.keys(), name),
-        _lookup("makers", (), name),
-        _lookup("changers", (), name),
-    )
+    follow = _lookup("handlers", SHELLS | LANGUAGES.keys(), name)
+    return Known(_lookup("builtins", (), name), follow, _lookup("makers", (), name), _lookup("changers", (), name))
 
 
 def note_effects(walk: Walk, call: Call, known: Known) -> None:
@@ -115,10 +93,11 @@ def note_effects(walk: Walk, call: Call, known: Known) -> None:
             script_programs.follow(walk, call)
             if has_settings:
                 settings_files.follow_settings(walk, call)
+    followed = known.follow is not None
     if (
         walk.under
         and call.stdin is None
-        and opens_root_shell(walk.under, call.name, call.args, followed=known.follow is not None)
+        and tables.opens_root_shell(walk.under, call.name, call.args, followed=followed)
     ):
         walk.report("privilege.root_shell", call.argv)
     if call.args:
@@ -232,11 +211,9 @@ def follow_unlisted(walk: Walk, call: Call) -> None:
     args, is_data = call.args, call.name in DATA_PROGRAMS or canonical(call.name) in DATA_PROGRAMS
     if call.name in ("echo", "printf"):
         return
-    reads_code = (
-        not is_data
-        or not _WORDS.prompts.isdisjoint(args)
-        or (call.name not in READERS and call.name not in _PASS_OPTIONS_ON and not _WORDS.before_code.isdisjoint(args))
-    )
+    may_take_code = call.name not in READERS and call.name not in _PASS_OPTIONS_ON
+    reads_code = not is_data or not _WORDS.prompts.isdisjoint(args)
+    reads_code = reads_code or (may_take_code and not _WORDS.before_code.isdisjoint(args))
     if not (args or call.stdin is not None) or not (reads_code or "--" in call.text):
         return
     after_word, is_unknown = False, not is_data and not walk.judgement.rulebook.knows(call.name)
@@ -338,5 +315,5 @@ def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
 
 @functools.lru_cache(8)
 def _names(rulebook: Rulebook) -> tuple[str, ...]:
-    every = {*rulebook.names(), *WRAPPERS, *SHELLS, *LANGUAGES, *CONTAINERS, *REMOTE, *_WORDS.run_others}
+    every = {*rulebook.names(), *WRAPPERS, *SHELLS, *LANGUAGES, *tables.CONTAINERS, *tables.REMOTE, *_WORDS.run_others}
     return (*_OFTEN, *sorted(every.difference(_OFTEN)))

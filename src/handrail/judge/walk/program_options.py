@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.tables import WRAPPERS, all_options, raised, skip_options
 from ..values.data_files import Words, read_tables
-from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
+from ..values.taints import NO_TAINTS
+from ..values.word_values import UNKNOWN, Arg, Value, make_arg, unknown
 from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import follow_container, follow_settings

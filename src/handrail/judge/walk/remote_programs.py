@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 
 from ..programs.tables import CONTAINERS, REMOTE, Container, skip_options
-from ..values.word_values import UNKNOWN, Arg, Taint, Value, taints_of, unknown
+from ..values.taints import NETWORK, Taint, taints_of
+from ..values.word_values import UNKNOWN, Arg, Value, unknown
 from .script_files import lookup
 from .walk import Call, Walk
 
@@ -51,10 +52,10 @@ def _ssh(walk: Walk, call: Call) -> Value | None:
         if rest:
             text = Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None)
             out = walk.run_text(text, call.stdin, "-c")
-            return Value(out.text, out.taints | {Taint.NETWORK}) if not out.known else unknown([Taint.NETWORK])
+            return Value(out.text, out.taints | NETWORK) if not out.known else unknown(NETWORK)
         if call.stdin is not None and start < len(call.args):
             walk.run_text(call.stdin, None, "remote stdin")
-    return unknown([Taint.NETWORK])
+    return unknown(NETWORK)
 
 
 def follow_container(walk: Walk, call: Call) -> None:

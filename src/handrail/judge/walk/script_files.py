@@ -13,7 +13,8 @@ from ..programs.tables import SHELLS
 from ..rules import Rulebook
 from ..values.data_files import Patterns
 from ..values.disk import DiskEntry, Source, Sources, absolute
-from ..values.word_values import UNKNOWN, Arg, Array, Computed, Either, OtherName, Taint, Value
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN, Arg, Array, Computed, Either, OtherName, Value
 from .interpreters import make_host
 from .judgement import Judgement, Limit, Scope
 from .state import Held, State

@@ -10,7 +10,8 @@ from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from ..grammar.syntax import Command, SourceMap
-from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
+from ..values.taints import Taints, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Value, either, unknown
 
 T = TypeVar("T")
 MAX_PATHS = 12
@@ -50,14 +51,9 @@ Changes = dict[tuple[int, str], Any]
 
 _VARIABLES, _FUNCTIONS, _ALIASES, _FILES, _SETTINGS = range(5)
 
-_VARIABLES_AT_FIRST: dict[str, Stored] = {
-    "HOME": Value("~"),
-    "IFS": Value(" \t\n"),
-    "BASH": Value("/bin/bash"),
-    "SHELL": Value("/bin/bash"),
-    "HISTFILE": Value("~/.bash_history"),
-    "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
-}
+_BASH, _PATH = "/bin/bash", f"{UNKNOWN}/bin:/usr/bin"
+_AT_FIRST = {"HOME": "~", "IFS": " \t\n", "BASH": _BASH, "SHELL": _BASH, "HISTFILE": "~/.bash_history", "PATH": _PATH}
+_VARIABLES_AT_FIRST: dict[str, Stored] = {name: Value(text) for name, text in _AT_FIRST.items()}
 
 
 class State:
@@ -70,10 +66,9 @@ class State:
         """The working directory as a text; None when it is one of several."""
         self.given = frozenset(variables or ())
         """The variables that the shell had before the command."""
-        if variables:
-            for name, text in variables.items():
-                if name not in self.variables:
-                    self.variables[name] = unknown() if text is None else Value(text)
+        for name, text in (variables or {}).items():
+            if name not in self.variables:
+                self.variables[name] = unknown() if text is None else Value(text)
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
@@ -84,13 +79,7 @@ class State:
         self.option_names: set[str] = set()
         """Those that a program would take for options."""
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
-        self._tables: tuple[dict[str, Any], ...] = (
-            self.variables,
-            self.functions,
-            self.aliases,
-            self.files,
-            self.settings,
-        )
+        self._tables: tuple[Any, ...] = (self.variables, self.functions, self.aliases, self.files, self.settings)
         self._journal: list[tuple[int, str, Any]] = []
 
     @property
@@ -214,9 +203,8 @@ def _merged(number: int, results: list[Any]) -> Any:
         return either(results)
     if number == _VARIABLES:
         return _merged_arrays(results)
-    if any(not isinstance(result, tuple) for result in results):
-        return None
-    return tuple(either(values) for values in zip_longest(*results))
+    is_known = all(isinstance(result, tuple) for result in results)
+    return tuple(either(values) for values in zip_longest(*results)) if is_known else None
 
 
 def _merged_arrays(results: list[Any]) -> Stored:
@@ -294,8 +282,10 @@ class PathExploration:
         waiting: list[dict[object, int]] = _neighbours({}, fresh)
         self._forget(fresh)
         while waiting:
-            if len(results) >= MAX_PATHS:
-                results.append(self._without_picking(work, mark, branches))
+            if len(results) >= MAX_PATHS:  # too many: what is not decided counts as unknown
+                with Held(self, _give_up=True):
+                    results.append(work())
+                branches.append(self._state.take_back(mark))
                 break
             taken = waiting.pop()
             self._taken.update(taken)
@@ -308,15 +298,6 @@ class PathExploration:
         self._fresh = None
         self._state.one_of(branches)
         return results
-
-    def _without_picking(self, work: Callable[[], T], mark: int, branches: list[Changes]) -> T:
-        """Too many paths: what is not decided counts as unknown."""
-        outer, self._give_up = self._give_up, True
-        try:
-            return work()
-        finally:
-            self._give_up = outer
-            branches.append(self._state.take_back(mark))
 
     def _forget(self, picked: list[tuple[object, int]]) -> None:
         for key, _ in picked:

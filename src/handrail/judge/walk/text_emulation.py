@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from ..grammar.lexical import decode_escapes
 from ..values.data_files import read_tables
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, joined, taints_of
+from ..values.taints import taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, joined
 from .operators import escaped
 
 _MAX_INPUT = 1 << 17

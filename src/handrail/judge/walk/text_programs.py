@@ -8,7 +8,8 @@ from ..grammar.lexical import decode_escapes
 from ..programs.endless_loops import loops_forever
 from ..programs.tables import skip_options
 from ..values.data_files import Patterns, read_tables
-from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
+from ..values.taints import Taint
+from ..values.word_values import UNKNOWN, Arg, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
 from .judgement import Limit

@@ -10,19 +10,8 @@ from typing import Protocol
 
 from ..grammar.syntax import Assignment
 from ..values.data_files import Patterns, Words
-from ..values.word_values import (
-    EMPTY,
-    UNKNOWN,
-    Array,
-    Either,
-    Stored,
-    Taints,
-    Value,
-    either,
-    joined,
-    taints_of,
-    unknown,
-)
+from ..values.taints import Taints, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Value, either, joined, unknown
 from . import expansion
 from .state import State
 
@@ -71,14 +60,11 @@ class Variables:
         state = self._state
         if name in ("@", "*"):
             arguments = state.arguments
-            if arguments is None:
-                return None
-            return Array({str(number): value for number, value in enumerate(arguments)})
+            return None if arguments is None else Array({str(place): value for place, value in enumerate(arguments)})
         if name.isdigit():
             return self._argument(int(name))
         if name == "#":
-            arguments = state.arguments
-            return None if arguments is None else Value(str(len(arguments)))
+            return None if state.arguments is None else Value(str(len(state.arguments)))
         value = state.variables.get(name)
         if name == "PWD" and value is None:
             return state.cwd
@@ -104,16 +90,12 @@ class Variables:
         if name in self.exported or self._levels.get(name, 0) >= self.level or isinstance(value, Array):
             return value
         options = value.options if isinstance(value, Either) else (value,)
-        _, both = self._perhaps.setdefault(id(value), (value, Either((*options, None))))
-        return both
+        return self._perhaps.setdefault(id(value), (value, Either((*options, None))))[1]
 
     def _target(self, name: str) -> str:
         """The name that references lead to."""
         for _ in range(_MAX_SLOTS):
-            following = self.references.get(name)
-            if not following:
-                break
-            name = following
+            name = self.references.get(name) or name
         return name
 
     # Setting
@@ -183,13 +165,10 @@ class Variables:
 
     def _refer(self, name: str, value: Stored | None) -> str:
         """What is meant by a name that may be a reference; the first text assigned to an empty one is its target."""
-        if self.references.get(name) == "":
-            if isinstance(value, Value) and value.known and not isinstance(value, Either):
-                self.references[name] = value.text
-            else:
-                self.references[name] = UNKNOWN
-            return name
-        return self._target(name)
+        if self.references.get(name) != "":
+            return self._target(name)
+        self.references[name] = value.text if isinstance(value, Value) and value.known else UNKNOWN
+        return name
 
     def _mixed(self, values: list[Stored | None]) -> Stored | None:
         """One of these."""
@@ -241,10 +220,8 @@ class Variables:
             if "i" in self.attributes.get(node.name, ""):
                 expander.number(value)
                 whole = unknown(whole.taints)
-            if isinstance(old, Array):
-                self.assign(node.name, Array({**old.items, "0": whole}, associative=old.associative))
-            else:
-                self.assign(node.name, whole)
+            new = Array({**old.items, "0": whole}, associative=old.associative) if isinstance(old, Array) else whole
+            self.assign(node.name, new)
         else:
             self.assign(node.name, value)
 
@@ -295,18 +272,13 @@ class Variables:
         items = dict(old.items) if isinstance(old, Array) else {} if old is None else {"0": old}
         associative = isinstance(old, Array) and old.associative
         number = None if associative else self._walk.expander.number(index)
-        if number is not None and number < 0:
-            number = None
-        key = index.text if associative else UNKNOWN if number is None else str(number)
+        key = index.text if associative else UNKNOWN if number is None or number < 0 else str(number)
         self._walk.spend(_ELEMENT_COST * len(items))
         if len(items) > _MAX_ELEMENTS:
             return unknown(value.taints)
         if UNKNOWN in key:  # any of them may have been set
-            return Array(
-                {name: unknown(item.taints | value.taints) for name, item in items.items()}
-                or {"0": unknown(value.taints)},
-                associative=associative,
-            )
+            items = {name: unknown(item.taints | value.taints) for name, item in (items or {"0": value}).items()}
+            return Array(items, associative=associative)
         items[key] = joined([items.get(key, EMPTY), value]) if appends else value
         if not associative:
             items = dict(sorted(items.items(), key=lambda item: int(item[0]) if re.fullmatch(r"-?\d+", item[0]) else 0))

@@ -29,23 +29,8 @@ from ..values import paths
 from ..values.assessment import Span
 from ..values.data_files import Patterns, Words
 from ..values.disk import NO_HOMES, Source, Sources
-from ..values.word_values import (
-    EMPTY,
-    NO_TAINTS,
-    UNKNOWN,
-    Arg,
-    Array,
-    Either,
-    OtherName,
-    Stored,
-    Taint,
-    Taints,
-    Value,
-    either,
-    joined,
-    taints_of,
-    unknown,
-)
+from ..values.taints import CREDENTIAL, ENDLESS, NETWORK, NO_TAINTS, PRIVATE, WIDE, Taint, Taints, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, OtherName, Stored, Value, either, joined, unknown
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
@@ -63,21 +48,9 @@ _DEEP_COST = 5
 """What a command inside of more loops counts: they multiply."""
 MAX_RECURSION = 2
 MAX_WRAPPERS = 24
-_PROGRAM_FOLDERS = (
-    "node_modules/.bin",
-    "/usr/local/bin",
-    "/usr/bin",
-    "/bin",
-    "/usr/local/sbin",
-    "~/bin",
-    "~/.local/bin",
-)
+_PROGRAM_FOLDERS = tuple("node_modules/.bin /usr/local/bin /usr/bin /bin /usr/local/sbin ~/bin ~/.local/bin".split())
 _SHELL_READS = _WORDS.prompts | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
 _TESTS = ("[", "[[")
-_ENDLESS: Taints = frozenset((Taint.ENDLESS,))
-_CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
-_PRIVATE: Taints = frozenset((Taint.PRIVATE,))
-_WIDE: Taints = frozenset((Taint.WIDE,))
 _EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
 _MAX_APPENDED = 20_000
 _FEW_LINES = 12
@@ -212,14 +185,13 @@ class Walk:
             self.state.perhaps(mark)
 
     def _and_or(self, item: syntax.AndOr, stdin: Value | None) -> Value:
+        self.concurrent += item.background
+        mark = self.state.mark()
+        out = self._chain(item.items, stdin)
         if item.background:
-            self.concurrent += 1
-            mark = self.state.mark()
-            out = self._chain(item.items, stdin)
             self.state.undo(mark)
-            self.concurrent -= 1
-            return out
-        return self._chain(item.items, stdin)
+        self.concurrent -= item.background
+        return out
 
     def _chain(self, items: list[tuple[str, syntax.Pipeline]], stdin: Value | None) -> Value:
         """`a && b || c`: the first runs, each other one may. After `&&` all before it has happened."""
@@ -321,7 +293,7 @@ class Walk:
         return Held(self, _fills=self._fills + fills)
 
     def _endless(self, out: Value, body: syntax.Script, endless: bool) -> Value:
-        return Value(out.text, out.taints | _ENDLESS) if endless and out.text and goes_on_writing(body) else out
+        return Value(out.text, out.taints | ENDLESS) if endless and out.text and goes_on_writing(body) else out
 
     def _read_to_the_end(self, condition: syntax.Script) -> None:
         """`while read x`: when there is nothing left to read, the variables are empty."""
@@ -386,7 +358,7 @@ class Walk:
             found: list[list[Arg]] = self.exploration.each(self.expander.args, words)
             values = [arg.value() for args in found for arg in args]
             if any(isinstance(part, syntax.Substitution) for word in words for part in word.parts):
-                values = [unknown(value.taints | _WIDE) if value.text == UNKNOWN else value for value in values]
+                values = [unknown(value.taints | WIDE) if value.text == UNKNOWN else value for value in values]
         if len(values) > rounds:
             return [*values[: rounds - 1], unknown(taints_of(values))]
         return values or [unknown()]
@@ -546,8 +518,11 @@ class Walk:
         """A variable that the shell itself looks at."""
         if not isinstance(value, Value):
             return
-        if name == "PATH":
-            self._check_search_path(value)
+        if name == "PATH":  # a directory to which anyone can write
+            in_front, rest, _ = value.text.partition(UNKNOWN)
+            folders = in_front.split(":")[: -1 if rest else None]
+            if any(folder in ("", ".") or self.is_foreign(folder) for folder in folders):
+                self.report("env.path", ["PATH", value.text])
         elif name in _WORDS.prompts:
             for option in _options(value):
                 if option.known:
@@ -556,14 +531,6 @@ class Walk:
             self.run_text(value, None, name)
         if matches := on_assign(name, value.text):
             self.judgement.add(matches, [name, value.text], self.span([]))
-
-    def _check_search_path(self, value: Value) -> None:
-        """Report a PATH with a directory to which anyone can write."""
-        in_front, rest, _ = value.text.partition(UNKNOWN)
-        for directory in in_front.split(":")[: -1 if rest else None]:
-            if directory in ("", ".") or self.is_foreign(directory):
-                self.report("env.path", ["PATH", value.text])
-                return
 
     # Command lines
 
@@ -789,34 +756,30 @@ class Walk:
     def run_helper(self, text: Value, how: str, stdin: Value | None = None) -> None:
         """A command that an option or a variable gives to another program. One that lies where everybody writes is foreign."""
         words = text.text.split(None, 4)[:4]
-        starts = words[:1] if not words or not self._starts_scripts(words[0]) else words
-        if any(word[:1] in ("/", ".") and self.is_foreign(word.strip("'\"")) for word in starts):
+        base = words[0].rpartition("/")[2] if words else ""
+        starts_script = base in SHELLS or base.rstrip("0123456789.") in LANGUAGES or base in _WORDS.starters
+        named = words if starts_script else words[:1]
+        if any(word[:1] in ("/", ".") and self.is_foreign(word.strip("'\"")) for word in named):
             self.report("env.inject", [how, text.text])
         with self.subshell():
             self.run_text(text, stdin, how)
 
-    def _starts_scripts(self, name: str) -> bool:
-        base = name.rpartition("/")[2]
-        return base in SHELLS or base.rstrip("0123456789.") in LANGUAGES or base in ("env", "exec", "nohup", "sudo")
-
     def _unknown_script(self, value: Value, how: str) -> bool:
         """Report a script that is partly unknown. True when nothing of it is left to follow."""
         alone = value.text.strip() == UNKNOWN
+        is_env_script = Taint.ENV_SCRIPT in value.taints and how in ("eval", "source")
         if Taint.NETWORK in value.taints:
             self.report("rce.download_to_shell", [how, value.text])
-        elif (alone or how in ("stdin", "eval", "source")) and not (
-            Taint.ENV_SCRIPT in value.taints and how in ("eval", "source")
-        ):
+        elif (alone or how in ("stdin", "eval", "source")) and not is_env_script:
             self.report("dynamic.script", [how, value.text])
         return alone
 
     # Expansions that run something
 
     def substitute(self, part: syntax.Substitution) -> Value:
-        source_map = (
-            self.source_map if part.origin is None else syntax.SourceMap(self.source_map, shift=0, text_map=part.origin)
-        )
-        with self.inside(source_map), self.subshell():
+        outer = self.source_map
+        inner = outer if part.origin is None else syntax.SourceMap(outer, shift=0, text_map=part.origin)
+        with self.inside(inner), self.subshell():
             self.readers += 1
             out = self.script(part.script, None)
             self.readers -= 1
@@ -866,29 +829,20 @@ class Walk:
         outputs: list[tuple[str, Arg, bool]] = []
         for redirect in redirects:
             operator = redirect.operator
-            if operator in ("<<", "<<-", "<<<"):
-                content = self._document(redirect)
-                if redirect.descriptor in ("", "0"):
-                    stdin = content
-                else:
-                    self.state.write(f"/dev/fd/{redirect.descriptor}", content)
-                continue
-            target = (self.expander.fields(redirect.target) or [Arg("")])[0]
+            is_text = operator in ("<<", "<<-", "<<<")
+            target = Arg("") if is_text else (self.expander.fields(redirect.target) or [Arg("")])[0]
+            content = self._document(redirect) if is_text else None
             if operator == "<&":
                 stdin = unknown() if UNKNOWN in target else self.state.files.get(f"/dev/fd/{target}", stdin)
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
-                if (
-                    self.sources is not None
-                    and content.text == UNKNOWN
-                    and not content.taints
-                    and UNKNOWN not in target
-                ):
-                    content = OtherName(str(target))  # it can be looked up
-                if redirect.descriptor in ("", "0"):
-                    stdin = content
-                else:
-                    self.state.write(f"/dev/fd/{redirect.descriptor}", content)
+                can_look = self.sources is not None and UNKNOWN not in target
+                if can_look and content.text == UNKNOWN and not content.taints:
+                    content = OtherName(str(target))
+            if content is not None and redirect.descriptor in ("", "0"):
+                stdin = content
+            elif content is not None:
+                self.state.write(f"/dev/fd/{redirect.descriptor}", content)
             to_file = operator == ">&" and target != "-" and not target.rstrip("-").isdigit()
             if to_file or operator in (">", ">>", ">|", "&>", "&>>", "<>"):
                 whole = redirect.descriptor == "1" or (redirect.descriptor == "" and operator != "<>")
@@ -925,14 +879,12 @@ class Walk:
         """Write what a command prints to its redirections; returns what is left for the next command."""
         for operator, target, whole in outputs:
             self.on_write(target, operator if whole else "2>", out)
-            sink = self.judgement.sinks.get(target)
-            if sink is not None:
+            if (sink := self.judgement.sinks.get(target)) is not None:
                 with self.inside(sink.source_map), self.subshell():
                     self.script(sink.script, out)
             elif whole:
                 self._write_output(self.path(target), out, appends=">>" in operator)
-            if whole:
-                out = EMPTY
+            out = EMPTY if whole else out
         return out
 
     def _write_output(self, path: str, out: Value, *, appends: bool) -> None:
@@ -1055,18 +1007,18 @@ class Walk:
             return known
         self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
-            return unknown([Taint.NETWORK])
+            return unknown(NETWORK)
         return unknown(self.file_taints(path))
 
     def file_taints(self, path: str) -> Taints:
         """What is private in a file that existed before the command."""
         if not self.classes(path).isdisjoint(_WORDS.secret_classes):
-            return _CREDENTIAL
+            return CREDENTIAL
         if path in _WORDS.endless_files:
-            return _ENDLESS
+            return ENDLESS
         if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
-            return _WIDE
-        return _PRIVATE if path in _WORDS.user_lists else NO_TAINTS
+            return WIDE
+        return PRIVATE if path in _WORDS.user_lists else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         grows = ">>" in operator or UNKNOWN in target
@@ -1124,7 +1076,7 @@ def _mark_lists(argv: Sequence[Arg]) -> None:
     """`rm $(cat list)`: one unknown word of a substitution stands for any number of them."""
     for arg in argv:
         if arg == UNKNOWN and arg.word is not None and isinstance(arg.word.parts[0], syntax.Substitution):
-            arg.taints |= _WIDE
+            arg.taints |= WIDE
 
 
 def _named(name: Arg, candidate: str) -> Arg:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.tables import SHELLS, TERMINALS, WRAPPERS, Wrapper, skip_options
 from ..values.data_files import Patterns, Words
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
+from ..values.taints import NO_TAINTS, WIDE, Taint, taints_of
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, make_arg, unknown
 from . import output_provenance
 from .walk import Call, Walk
 
 _RE = Patterns(__file__)
 
 _WORDS = Words(__file__)
-_WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
@@ -202,23 +202,23 @@ def _find(walk: Walk, call: Call) -> Value | None:
         place = end
     for arg, target in itertools.pairwise(args):
         if arg in _WORDS.find_writes:
-            walk.emit(unknown(_WIDE), [(">", target, True)])
+            walk.emit(unknown(WIDE), [(">", target, True)])
     if not _WORDS.find_prints_other.isdisjoint(args):
         return None
     separator = "\0" if "-print0" in args else "\n"
-    return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
+    return Value("".join(f"{path}{separator}" for path in found), WIDE)
 
 
 def _filled(words: Sequence[Arg], found: Sequence[str]) -> list[list[Arg]]:
     """The command lines that find runs: with all paths at once, or one by one where `{}` is part of a word."""
     if any("{}" in word and word != "{}" for word in words):
         return [
-            [word.like(word.replace("{}", path), taints=_WIDE) if "{}" in word else word for word in words]
+            [word.like(word.replace("{}", path), taints=WIDE) if "{}" in word else word for word in words]
             for path in found
         ]
     line: list[Arg] = []
     for word in words:
-        line += [word.like(path, taints=_WIDE) for path in found] if word == "{}" else [word]
+        line += [word.like(path, taints=WIDE) for path in found] if word == "{}" else [word]
     return [line]
 
 
@@ -235,9 +235,9 @@ def _fd(walk: Walk, call: Call) -> None:
     for place, arg in enumerate(call.args):
         if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
             command = list(call.args[place + 1 :])
-            found = make_arg(f"./{UNKNOWN}", taints=_WIDE)
+            found = make_arg(f"./{UNKNOWN}", taints=WIDE)
             if any("{" in word for word in command):
-                command = [word.like(re.sub(r"\{[/.]*\}", found, word), taints=_WIDE) for word in command]
+                command = [word.like(re.sub(r"\{[/.]*\}", found, word), taints=WIDE) for word in command]
             else:
                 command.append(found)
             walk.start(command, call.stdin, under="fd")
@@ -282,7 +282,7 @@ def _parallel(walk: Walk, call: Call) -> Value | None:
     if not any(replace in word for word in command):
         command.append(Arg(replace))
     out: Value | None = None
-    for item in _bounded(items, _MAX_LINES) or [make_arg(UNKNOWN, taints=_WIDE)]:
+    for item in _bounded(items, _MAX_LINES) or [make_arg(UNKNOWN, taints=WIDE)]:
         texts = [word.replace(replace, item) for word in command]
         with walk.wrapped("parallel"), walk.subshell():
             out = walk.run_text(Value(" ".join(texts), taints_of(command) | item.taints), None, "-c")
@@ -292,9 +292,9 @@ def _parallel(walk: Walk, call: Call) -> Value | None:
 def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) -> list[Arg]:
     """How the input is cut: at NULs, at a delimiter, by line, else at blanks with quotes."""
     if value is None or value.text.strip() == UNKNOWN or len(value.text) > _MAX_INPUT:
-        return [make_arg(UNKNOWN, taints=(value.taints if value is not None else frozenset()) | _WIDE)]
+        return [make_arg(UNKNOWN, taints=(value.taints if value is not None else NO_TAINTS) | WIDE)]
     text = value.text
-    more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | _WIDE)]
+    more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | WIDE)]
     delimiter = given.get("-d") or given.get("--delimiter")
     if "-0" in given or "--null" in given:
         found = text.split("\0")
@@ -310,7 +310,7 @@ def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) 
 
 def _bounded(items: list[Arg], most: int) -> list[Arg]:
     """The first ones; when there are more, an unknown one stands for the rest."""
-    return items if len(items) <= most else [*items[:most], make_arg(UNKNOWN, taints=taints_of(items) | _WIDE)]
+    return items if len(items) <= most else [*items[:most], make_arg(UNKNOWN, taints=taints_of(items) | WIDE)]
 
 
 def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:

@@ -108,8 +108,7 @@ class AgentServer:
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> schema.PromptResponse:
         session, content = self._session(session_id), content_of(prompt)
         with _told():
-            reply = await command_reply(session, content)
-            if reply is None:
+            if (reply := await command_reply(session, content)) is None:
                 return await session.prompt(content)
         session.link.send(acp.update_agent_message_text(reply))
         await session.link.flush()

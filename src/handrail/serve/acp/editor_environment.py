@@ -206,14 +206,12 @@ class EditorFiles:
 
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
         path = self._absolute(path)
-        data = self._unsaved(path)
-        if data is None:
+        if (data := self._unsaved(path)) is None:
             return self._inner.read(path, max_bytes=max_bytes, offset=offset)
         return data[offset : offset + min(max_bytes, self.max_read_bytes)]
 
     def write(self, path: str, data: bytes, *, mode: int | None = None, call: int = 0) -> FileStat:
-        path = self._absolute(path)
-        link = self._link
+        path, link = self._absolute(path), self._link
         if self._local is not None and link.writes_files and (text := _as_text(data)) is not None:
             self._local.check_write(path, data)
             place = self.resolve(path)
@@ -243,7 +241,9 @@ class EditorFiles:
             shown = link.wait(link.client.read_text_file(session_id=link.session_id, path=resolved)).content
         except ToolError:
             return None  # it cannot open it
-        return None if _same(shown, text) else shown.encode("utf-8", "surrogatepass")
+        # An editor may leave out the mark at the start, and has its own line ends.
+        plain, on_disk = (each.replace("\r\n", "\n").lstrip("\ufeff") for each in (shown, text))
+        return None if plain == on_disk else shown.encode("utf-8", "surrogatepass")
 
     def _disk(self, path: str) -> bytes | None:
         limit = self._inner.max_read_bytes
@@ -260,8 +260,3 @@ def _as_text(data: bytes) -> str | None:
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _same(shown: str, disk: str) -> bool:
-    """Whether an editor shows the file as it is: it may leave out the mark at the start, and has its own line ends."""
-    return shown.replace("\r\n", "\n").lstrip("\ufeff") == disk.replace("\r\n", "\n").lstrip("\ufeff")

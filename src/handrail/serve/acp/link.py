@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from acp.schema import ClientCapabilities
 
 log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 REQUEST_SECONDS = 30.0
 # What editors are told and shown: capabilities, kinds of tools, modes, commands.
@@ -72,10 +71,6 @@ class EditorLink:
         except Exception as error:
             future.cancel()
             raise ToolFailed(f"the editor did not do it: {error or type(error).__name__}") from error
-
-    def card_of(self, call_id: str) -> str:
-        """The open card of a call; that of the outer call for one that another call makes. Empty if there is none."""
-        return next((each for each in (call_id, call_id.rpartition(".")[0]) if each in self.open_calls), "")
 
     def close(self) -> None:
         self._sender.cancel()

@@ -42,12 +42,22 @@ class EditorApprover:
 
     async def _decide(self, request: ApprovalRequest) -> Answer | None:
         link = self._link
-        call_id = link.card_of(request.tool_call_id)
+        ids = (
+            request.tool_call_id,
+            request.tool_call_id.rpartition(".")[0],
+        )  # its own card, or that of the call that makes it
+        call_id = next((each for each in ids if each in link.open_calls), "")
         if not call_id:  # a child agent's call, or none of a model's: it has no card yet
             call_id = f"approval-{request.id}"
             link.send(card(call_id, request.tool, {"command": request.text}, cwd=self._cwd, status="pending"))
         await link.flush()
-        title, content = visible(request.text, max_chars=200), await self._content(request)
+        # The question as it is asked everywhere, and as diffs what would be written, or was written by a call that was tried.
+        text = question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")
+        changes = await asyncio.to_thread(lambda: list(self._changes(request)))
+        title, content = (
+            visible(request.text, max_chars=200),
+            [*text_content(fenced(text)), *map(diff_content, changes)],
+        )
         shown = schema.ToolCallUpdate(tool_call_id=call_id, status="pending", title=title, content=content)
         options = [*_options(request), *([_EDIT] if request.editable not in ("", PICKED) and link.has_forms else ())]
         while True:
@@ -60,21 +70,18 @@ class EditorApprover:
                 return Answer(Decision.DENY, self.name, "the question was closed")
             if outcome.option_id != _EDIT.option_id or _EDIT not in options:
                 break
-            if text := await self._edited(request, call_id):
-                link.send(acp.update_tool_call(call_id, status="in_progress", title=visible(text, max_chars=200)))
-                return Answer(Decision.DENY, self.name, edited=text)
+            if edited := await self._edited(request, call_id):
+                link.send(acp.update_tool_call(call_id, status="in_progress", title=visible(edited, max_chars=200)))
+                return Answer(Decision.DENY, self.name, edited=edited)
         offered = {each.value: each for each in _OPTIONS if each in request.offers}
         decision = offered.get(outcome.option_id, Decision.DENY)
         if decision.allows:
             link.send(acp.update_tool_call(call_id, status="in_progress"))
             return Answer(decision, self.name)
-        return Answer(Decision.DENY, self.name, await self._why(call_id))
-
-    async def _content(self, request: ApprovalRequest) -> list[Any]:
-        """The question as it is asked everywhere, and as diffs what would be written, or was written by a call that was tried."""
-        content = text_content(fenced(question(request, width=_WIDTH, painted=False, max_lines=_MAX_LINES).strip("\n")))
-        changes = await asyncio.to_thread(lambda: list(self._changes(request)))
-        return content + [diff_content(change) for change in changes]
+        # A reason for the model; empty where the editor has no forms, or the user gives none.
+        field = {"reason": {"type": "string", "title": "Reason", "maxLength": 2000}}
+        filled = await _form(link, "Why not? The agent is told, and may do something else.", field, call_id)
+        return Answer(Decision.DENY, self.name, str(filled.get("reason") or "").strip())
 
     def _changes(self, request: ApprovalRequest) -> Iterator[FileChange]:
         call = self._link.open_calls.get(request.tool_call_id)
@@ -95,8 +102,7 @@ class EditorApprover:
     def _tried(self, told: JsonDict) -> Iterator[FileChange]:
         """The parts of the files that are different, and the new files."""
         for one in [*told["changed"], *told["lost"]]:
-            lines = one.get("diff", "").splitlines()[2:]
-            if lines:
+            if lines := one.get("diff", "").splitlines()[2:]:
                 before, after = _sides(lines)
                 yield FileChange(one["path"], before, None if one in told["lost"] else after)
         for one in told["created"][:_MAX_CREATED]:
@@ -121,12 +127,6 @@ class EditorApprover:
         message = "Change it. What you send is judged again, and runs in place of what the agent wanted."
         text = str((await _form(self._link, message, field, call_id)).get("text") or "")
         return "" if text.strip() == request.text.strip() else text
-
-    async def _why(self, call_id: str) -> str:
-        """The reason of a denial, for the model; empty where the editor has no forms, or the user gives none."""
-        field = {"reason": {"type": "string", "title": "Reason", "maxLength": 2000}}
-        filled = await _form(self._link, "Why not? The agent is told, and may do something else.", field, call_id)
-        return str(filled.get("reason") or "").strip()
 
 
 def _sides(hunks: Sequence[str]) -> tuple[str, str]:

@@ -212,8 +212,7 @@ def open_session(
     with contextlib.ExitStack() as closing:
         app = Handrail(backends=EditorBackends(link), person=EditorPerson(link))
         closing.callback(app.close)
-        mcp = _editor_servers(app, servers, cwd)
-        if mcp is not None:
+        if (mcp := _editor_servers(app, servers, cwd)) is not None:
             closing.callback(mcp.close)
         named = [[f"mcp-{name}" for name in each.connections.servers] if each else [] for each in (app.mcp, mcp)]
         enabled = [*(app.config.tools.enabled_toolsets or [_TOOLSET, *named[0]]), *named[1]]
@@ -221,7 +220,7 @@ def open_session(
         closing.callback(agent.close)
         link.session_id = agent.session_id
         if mcp is not None:
-            mcp.ask_model_by(sampler_of(agent.models, app.runtime.hooks.invoke))
+            mcp.connections.requests.sampler = sampler_of(agent.models, app.runtime.hooks.invoke)
         mine, otherwise = EditorApprover(link, cwd, app), app.runtime.approver
         app.runtime.approver = mine if otherwise is None else ChainApprover(mine, otherwise)
         session = Session(app, agent, link, turns, mcp)

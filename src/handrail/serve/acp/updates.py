@@ -1,7 +1,7 @@
 """What an editor shows of a session: cards for tool calls with diffs, text, thoughts, the plan, and earlier turns again."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import acp
@@ -39,7 +39,17 @@ def updates_of(event: Event, link: EditorLink, cwd: str) -> Iterator[Any]:
         yield acp.update_tool_call(event.call_id, content=text_content(f"{event.message}{share}"))
     elif isinstance(event, ToolEnded):
         link.open_calls.pop(event.call_id, None)
-        yield _ended(event)
+        is_short = len(event.result) <= _MAX_CHARS
+        changed = [each for each in event.changes if each.before != each.after]
+        changes = [each for each in changed if len(f"{each.before}{each.after}") <= _MAX_DIFF_CHARS]
+        diffs = [diff_content(change) for change in changes]
+        yield acp.update_tool_call(
+            event.call_id,
+            status="failed" if event.error_type else "completed",
+            content=diffs or _result_content(event.tool, event.content or event.result),
+            locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
+            raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
+        )
 
 
 def card(call_id: str, tool: str, arguments: JsonDict, *, cwd: str, status: Any, **more: Any) -> Any:
@@ -48,17 +58,14 @@ def card(call_id: str, tool: str, arguments: JsonDict, *, cwd: str, status: Any,
     if isinstance(path, str) and path:
         place = os.path.join(cwd, os.path.expanduser(path))
         more["locations"] = [schema.ToolCallLocation(path=place, line=line if isinstance(line, int) else None)]
-    kind, title = PRESENTATION["kinds"].get(tool, "other"), title_of(tool, arguments)
-    return acp.start_tool_call(call_id, title, kind=kind, status=status, raw_input=arguments, **more)
-
-
-def title_of(tool: str, arguments: Mapping[str, Any]) -> str:
-    """One line: the command itself, or the tool and what it is about. Control characters are made visible."""
+    # One line: the command itself, or the tool and what it is about.
     subject = next((arguments[name] for name in PRESENTATION["subjects"] if isinstance(arguments.get(name), str)), "")
     first, _, rest = subject.strip().partition("\n")
     text = first + (" …" if rest else "")
     title = visible(text if tool == "terminal" and text else f"{tool} {text}".strip())
-    return title if len(title) <= _TITLE_CHARS else f"{title[: _TITLE_CHARS - 1]}…"
+    title = title if len(title) <= _TITLE_CHARS else f"{title[: _TITLE_CHARS - 1]}…"
+    kind = PRESENTATION["kinds"].get(tool, "other")
+    return acp.start_tool_call(call_id, title, kind=kind, status=status, raw_input=arguments, **more)
 
 
 def plan_of(todos: Iterable[TodoItem]) -> Any:
@@ -89,20 +96,6 @@ def diff_content(change: FileChange) -> Any:
 
 def text_content(text: str) -> list[Any]:
     return [acp.tool_content(acp.text_block(_bounded(text)))] if text else []
-
-
-def _ended(event: ToolEnded) -> Any:
-    is_short = len(event.result) <= _MAX_CHARS
-    changed = [each for each in event.changes if each.before != each.after]
-    changes = [each for each in changed if len(f"{each.before}{each.after}") <= _MAX_DIFF_CHARS]
-    return acp.update_tool_call(
-        event.call_id,
-        status="failed" if event.error_type else "completed",
-        content=[diff_content(change) for change in changes]
-        or _result_content(event.tool, event.content or event.result),
-        locations=[schema.ToolCallLocation(path=change.path) for change in changes] or None,
-        raw_output=(is_short and _parsed(event.result)) or event.result[:_MAX_CHARS],
-    )
 
 
 def _result_content(tool: str, result: Any) -> list[Any]:

@@ -60,8 +60,7 @@ def _answer(
     questions: Questions, chat: Chat, message: Message, answer: Answer, *, named: list[StoredRequest], is_all: bool
 ) -> str:
     """Answer what the user saw: what they name, what they reply to, or the only question there was. Otherwise ask which."""
-    waiting = questions.at(chat.where)
-    if not waiting:
+    if not (waiting := questions.at(chat.where)):
         return "There is no open question here."
     if (named or is_all) and not chat.needs_reply:
         chosen = named or questions.seen(chat.where, message)

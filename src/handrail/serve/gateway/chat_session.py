@@ -8,7 +8,6 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
-from ...agent.agent import Agent
 from ...agent.events import End, Event, MessageEnded, Notice, TextDelta, ToolEnded, ToolProgress, ToolStarted, TurnEnded
 from ...approval.display import visible
 from ...errors import HandrailError, SessionNotFound
@@ -19,6 +18,7 @@ from ..shared_state import Served
 from .store import GatewayStore, Where
 
 log = logging.getLogger(__name__)
+SendText = Callable[[Where, str], Awaitable[None]]
 BROKEN = "⚠️ Something broke here; see the server's log."
 # For a platform without a toolset preset of its own.
 _CORE_PRESET = "handrail-cli"
@@ -117,18 +117,15 @@ class TurnMessages:
         if not answer.wanted.strip():
             return
         self._has_answered = True
-        is_sent = await self._deliver(answer)
+        is_sent = await _retried(lambda: self._show(answer))
         if not is_sent or len(answer.wanted.strip()) > self._adapter.max_chars:
             data = answer.wanted.strip().encode("utf-8", "replace")
             await _retried(lambda: self._adapter.send_file(self._chat, "answer.md", data, key=f"{answer.key}-file"))
 
-    async def _deliver(self, text: Text) -> bool:
-        return await _retried(lambda: self._show(text))
-
     async def _finish(self, ended: TurnEnded) -> None:
         await self._finish_answer()
         if self._progress.wanted and self._adapter.can_edit:
-            await self._deliver(self._progress)
+            await _retried(lambda: self._show(self._progress))
         last = Text()
         if ended.end is End.INTERRUPTED:
             last.wanted = "⏹ stopped"
@@ -136,7 +133,7 @@ class TurnMessages:
             last.wanted = f"⚠️ I stopped ({ended.end.value}). {visible(ended.reason, max_chars=500)}"
         elif not self._has_answered:
             last.wanted = ended.answer or "✓ done"
-        await self._deliver(last)
+        await _retried(lambda: self._show(last))
 
 
 async def _retried(sending: Callable[[], Awaitable[None]]) -> bool:
@@ -158,15 +155,7 @@ async def _retried(sending: Callable[[], Awaitable[None]]) -> bool:
 class Chat:
     """Everything here runs on the server's loop. `reply` sends a text to the chat."""
 
-    def __init__(
-        self,
-        served: Served,
-        store: GatewayStore,
-        account: Account,
-        where: Where,
-        *,
-        reply: Callable[[Where, str], Awaitable[None]],
-    ) -> None:
+    def __init__(self, served: Served, store: GatewayStore, account: Account, where: Where, *, reply: SendText) -> None:
         self._served, self._store, self._account, self._reply = served, store, account, reply
         self.where = where
         self._waiting: list[str] = []
@@ -238,14 +227,6 @@ class Chat:
                 self._save_unfinished()
 
     async def _turn(self, text: str) -> None:
-        agent = await self._agent()
-        async with TurnMessages(self._account, self.where.chat) as messages:
-            async for event in self._served.turns.run(agent, text):
-                if self._is_closing and isinstance(event, TurnEnded):
-                    return
-                await messages.receive(event)
-
-    async def _agent(self) -> Agent:
         turns, kind, toolsets = self._served.turns, self._account.kind, (self._toolset(),)
         try:
             agent = await turns.agent(self.session, toolsets=toolsets, platform=kind)
@@ -256,7 +237,11 @@ class Chat:
             previous, self._previous = self._previous, None
             if previous is not None:
                 await asyncio.to_thread(agent.started_after, previous)
-        return agent
+        async with TurnMessages(self._account, self.where.chat) as messages:
+            async for event in turns.run(agent, text):
+                if self._is_closing and isinstance(event, TurnEnded):
+                    return
+                await messages.receive(event)
 
     def stop(self) -> bool:
         """False if there is nothing to stop."""

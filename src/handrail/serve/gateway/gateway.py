@@ -20,7 +20,6 @@ from .questions import Questions
 from .store import STORE_NAME, GatewayStore, Where
 
 log = logging.getLogger(__name__)
-
 _MIN_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.5, 10.0
 # After this many wrong codes, silence for a while: a code cannot be guessed.
 _MAX_TRIES, _TRIES_SECONDS = 5, 3600.0

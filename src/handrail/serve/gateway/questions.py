@@ -15,7 +15,6 @@ from . import texts
 from .store import GatewayStore, Post, Where
 
 log = logging.getLogger(__name__)
-
 _RETRY_SECONDS = 2.0
 _MAX_DEPTH = 10
 # Nobody reads a question and writes an answer in less.
@@ -73,8 +72,7 @@ class Questions:
 
     def _places(self, stored: StoredRequest) -> list[Where]:
         """The chat whose agent asks, or the home chats of all accounts for a question from elsewhere."""
-        asker = self._chat_of(stored.request.session_id)
-        if asker is not None:
+        if (asker := self._chat_of(stored.request.session_id)) is not None:
             return [asker]
         return [Where(each.name, each.home) for each in self._accounts.values() if each.home]
 
@@ -168,8 +166,7 @@ class Questions:
     async def pressed(self, where: Where, message: str, decision: Decision, user: str) -> str:
         """The reply to a button press; empty if the question's own message will show the outcome."""
         await self.catch_up(where, message)
-        request_id = self._store.request_at(where, message)
-        if request_id is None:
+        if (request_id := self._store.request_at(where, message)) is None:
             return ""
         stored = self._served.approvals.get(request_id)
         if decision not in stored.request.offers:

@@ -48,13 +48,10 @@ class GatewayStore:
     def close(self) -> None:
         self._database.close()
 
-    # People
-
     def new_code(self) -> str:
         """A code that pairs one user, once, within CODE_SECONDS. Raises Denied in a process that an agent started."""
         refuse_agents("pair people")
-        code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
-        now = time.time()
+        code, now = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS)), time.time()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM codes WHERE expires <= ?", (now,))
             connection.execute("INSERT INTO codes VALUES (?, ?)", (_digest(code), now + CODE_SECONDS))
@@ -81,8 +78,6 @@ class GatewayStore:
         refuse_agents("remove people")
         return bool(self._database.change("DELETE FROM people WHERE adapter = ? AND person = ?", (adapter, person)))
 
-    # Chats
-
     def session_of(self, where: Where) -> str | None:
         rows = self._database.rows("SELECT session FROM chats WHERE adapter = ? AND chat = ?", where)
         return rows[0]["session"] if rows else None
@@ -104,8 +99,6 @@ class GatewayStore:
         """Chats whose agent was interrupted, with the text of its turn."""
         query = "SELECT chat, unfinished FROM chats WHERE adapter = ? AND unfinished != ''"
         return [(row["chat"], row["unfinished"]) for row in self._database.rows(query, (adapter,))]
-
-    # Questions
 
     def add_post(self, post: Post) -> None:
         row = (post.request, *post.where, post.message, time.time())
@@ -130,8 +123,6 @@ class GatewayStore:
     def end_post(self, post: Post) -> None:
         query = "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?"
         self._database.change(query, (time.time(), post.request, *post.where))
-
-    # Cursors
 
     def cursor(self, adapter: str) -> str:
         rows = self._database.rows("SELECT place FROM places WHERE adapter = ?", (adapter,))

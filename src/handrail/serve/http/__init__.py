@@ -55,7 +55,10 @@ def _operation(endpoint: Endpoint) -> JsonDict:
     parameters = [{"name": name, **named} for name in names]
     for name, schema in endpoint.query.items():
         parameters.append({"name": name, "in": "query", "required": False, "schema": schema})
-    good = {"description": endpoint.summary or "Done.", "content": _good(endpoint)}
+    forms = {"application/json": endpoint.answer, _EVENTS: _EVENT}
+    media = (endpoint.media, _EVENTS) if endpoint.streams else (endpoint.media,)
+    content = {each: {"schema": forms.get(each, {"type": "string"})} for each in media}
+    good = {"description": endpoint.summary or "Done.", "content": content}
     operation: JsonDict = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
@@ -68,9 +71,3 @@ def _operation(endpoint: Endpoint) -> JsonDict:
     if endpoint.body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": endpoint.body}}}
     return operation
-
-
-def _good(endpoint: Endpoint) -> JsonDict:
-    forms = {"application/json": endpoint.answer, _EVENTS: _EVENT}
-    media = (endpoint.media, _EVENTS) if endpoint.streams else (endpoint.media,)
-    return {each: {"schema": forms.get(each, {"type": "string"})} for each in media}

@@ -44,12 +44,9 @@ def _view(out: Path, options: Options, asked: Counter[str]) -> JsonDict:
         found = status(out, options)
     except HandrailError as error:
         return {**about, "state": "unreadable", "problem": str(error), **dict.fromkeys(_FIGURES)}
-    return {**about, "state": found["state"], "problem": "", **{name: _number(found.get(name)) for name in _FIGURES}}
-
-
-def _number(value: object) -> float | None:
-    """The ledger may be in a folder where agents write."""
-    return value if isinstance(value, (int, float)) else None
+    # The ledger may be in a folder where agents write.
+    numbers = {name: value for name, value in found.items() if isinstance(value, (int, float))}
+    return {**about, "state": found["state"], "problem": "", **{name: numbers.get(name) for name in _FIGURES}}
 
 
 def _asked(context: RequestContext) -> Counter[str]:

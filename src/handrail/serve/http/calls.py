@@ -16,7 +16,6 @@ _PAGE_CHARS = 50_000
 _HTTP_TASK = "http"
 _GONE = "the client went away"
 
-
 _WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}
 _CALL = record(("tool",), tool=bounded(200), arguments=ANYTHING, stream=FLAG, **_WHO)
 _CALLS = record(running=many(ANYTHING), ended=many(ANYTHING))
@@ -56,15 +55,13 @@ async def _run(context: RequestContext, cancel: CancelToken, on_progress: Any) -
 
 
 async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
-    loop, cancel = asyncio.get_running_loop(), CancelToken()
+    loop, cancel, task = asyncio.get_running_loop(), CancelToken(), context.body.get("task", _HTTP_TASK)
     frames: asyncio.Queue[bytes] = asyncio.Queue()
 
     def publish(progress: Progress) -> None:
         payload = {"message": progress.message, "fraction": progress.fraction}
         loop.call_soon_threadsafe(frames.put_nowait, frame("progress", payload))
-        context.served.bus.publish(
-            "call.progress", tool=progress.tool, task=context.body.get("task", _HTTP_TASK), **payload
-        )
+        context.served.bus.publish("call.progress", tool=progress.tool, task=task, **payload)
 
     work = asyncio.ensure_future(_run(context, cancel, publish))
     work.add_done_callback(lambda _: frames.put_nowait(b""))  # after all that it published

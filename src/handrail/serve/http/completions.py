@@ -19,7 +19,6 @@ MODEL = "handrail"
 SESSION_HEADER = "x-handrail-session"
 _REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
 
-
 _CONTENT = {"anyOf": [bounded(1_000_000), many(ANYTHING), {"type": "null"}]}
 _MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": _CONTENT}, "required": ["role"]}
 _MESSAGES = {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 10_000}
@@ -56,7 +55,8 @@ async def complete(context: RequestContext) -> Any:
     assert ended is not None
     if ended.end is End.FAILED:
         raise HttpError(502, "model_failed", ended.reason)
-    choice = {"index": 0, "message": {"role": "assistant", "content": ended.answer}, "finish_reason": _reason(ended)}
+    message, reason = {"role": "assistant", "content": ended.answer}, _REASONS.get(ended.end, "stop")
+    choice = {"index": 0, "message": message, "finish_reason": reason}
     response = as_response({**_head(name, "chat.completion"), "choices": [choice], "usage": _usage(ended)})
     response.headers[SESSION_HEADER] = agent.session_id
     return response
@@ -80,7 +80,7 @@ async def _chunks(context: RequestContext, agent: Agent, text: str, name: str) -
                 error = {"message": event.reason, "type": "model_failed"}
                 yield f"data: {json.dumps({'error': error})}\n\n".encode()
             else:
-                yield chunk({}, _reason(event), usage=_usage(event))
+                yield chunk({}, _REASONS.get(event.end, "stop"), usage=_usage(event))
     yield b"data: [DONE]\n\n"
 
 
@@ -108,7 +108,3 @@ def _usage(ended: TurnEnded) -> JsonDict:
     used = ended.usage
     total = used.input_tokens + used.output_tokens
     return {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens, "total_tokens": total}
-
-
-def _reason(ended: TurnEnded) -> str:
-    return _REASONS.get(ended.end, "stop")

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from ...types import JsonDict
 from ..access_control import COOKIE, LOGIN_PATH, address_of
 from ..endpoint import Endpoint, HttpError, RequestContext, as_response
-from ..tokens import LOGIN_SECONDS, Login, Role, StoredToken, Who
+from ..tokens import LOGIN_SECONDS, Role, Who, view_of
 from .shapes import FLAG, NUMBER, OK, ROLE, TEXT, bounded, many, maybe, record
 
 _TOKEN = record(name=TEXT, role=ROLE, created=NUMBER, used=maybe(NUMBER))
@@ -38,9 +38,7 @@ async def log_in(context: RequestContext) -> Response:
     request.state.logged_in = who  # for the audit
     response = as_response({"name": who.name, "role": who.role.word, "page_key": made.page_key})
     secure = request.url.scheme == "https"
-    response.set_cookie(
-        COOKIE, made.cookie, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
-    )
+    response.set_cookie(COOKIE, made.cookie, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure)
     return response
 
 
@@ -59,7 +57,7 @@ def logins(context: RequestContext) -> JsonDict:
     """The browsers that are logged in. Without the role operate, only your own."""
     found, who = context.served.keys.logins.all(), context.who
     shown = [each for each in found if who.role is Role.OPERATE or each.id == who.login]
-    return {"logins": [{**_view(each), "is_this_one": each.id == who.login} for each in shown]}
+    return {"logins": [{**view_of(each), "is_this_one": each.id == who.login} for each in shown]}
 
 
 @Endpoint("DELETE", "/v1/logins/{id}", OK, role=Role.OPERATE)
@@ -83,7 +81,7 @@ async def new_link(context: RequestContext) -> JsonDict:
 @Endpoint("GET", "/v1/tokens", record(tokens=many(_TOKEN)), role=Role.OPERATE)
 def tokens(context: RequestContext) -> JsonDict:
     """The names and roles of all tokens, without their values."""
-    return {"tokens": [*map(_view, context.served.keys.tokens())]}
+    return {"tokens": [*map(view_of, context.served.keys.tokens())]}
 
 
 @Endpoint("POST", "/v1/tokens", record(token=TEXT), role=Role.OPERATE, body=_NEW_TOKEN, detail=_named)
@@ -98,7 +96,3 @@ def revoke_token(context: RequestContext) -> JsonDict:
     if not context.served.keys.revoke(context.path["name"]):
         raise HttpError(404, "not_found", f"there is no token {context.path['name']!r}")
     return {"ok": True}
-
-
-def _view(each: StoredToken | Login) -> JsonDict:
-    return {**each._asdict(), "role": each.role.word}

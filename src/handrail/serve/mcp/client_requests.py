@@ -79,10 +79,8 @@ class ClientRequest:
         missing = sorted({each["method"] for each in requests.values() if not self.supports(each["method"])})
         if missing:
             why = f"the MCP client does not support {', '.join(missing)}"
-            needed: JsonDict = {
-                "requiredCapabilities": {_KINDS[method][0]: {} for method in missing if method in _KINDS}
-            }
-            self.failure = MCPError(MISSING_CAPABILITY, why, data=needed)
+            needed: JsonDict = {_KINDS[method][0]: {} for method in missing if method in _KINDS}
+            self.failure = MCPError(MISSING_CAPABILITY, why, data={"requiredCapabilities": needed})
             raise ToolUnavailable(why)
         asked = {key: _KINDS[each["method"]][1].model_validate(dict(each)) for key, each in requests.items()}
         return {key: dumped(each) for key, each in (await self.ask(asked)).items()}
@@ -130,7 +128,6 @@ class ClientRequest:
 
     def log(self, level: str, message: object) -> None:
         """See `protocols.CallingClient`."""
-
         context = self._context
 
         async def send() -> None:
@@ -226,12 +223,13 @@ class ClientApprover:
             return None
         asked = Question(request)
         while True:
-            key = f"approval {request.id}"
-            params = mcp_types.ElicitRequestFormParams(message=_message(asked), requested_schema=form(asked))
+            key, lines = f"approval {request.id}", None if asked.is_whole else _MAX_LINES
+            how = f"answer {VIEW} to see all"
+            text = question(request, width=_WIDTH, painted=False, max_lines=lines, how=how).strip("\n")
+            params = mcp_types.ElicitRequestFormParams(message=text, requested_schema=form(asked))
             # Nobody can have approved what was not asked yet.
             responses = await call.ask({key: mcp_types.ElicitRequest(params=params)}, beforehand=False)
-            reply = reply_of(responses[key], asked)
-            if reply is not VIEW_ALL:
+            if (reply := reply_of(responses[key], asked)) is not VIEW_ALL:
                 return reply
             asked = Question(request, is_whole=True)
 
@@ -257,9 +255,3 @@ def reply_of(answer: Any, asked: Question) -> Any:
                 return Answer(offered, ClientApprover.name)
     closed = {"decline": "the question was declined", "cancel": "the question was closed"}.get(action, "")
     return Answer(Decision.DENY, ClientApprover.name, str(content.get(_WHY) or closed)[:1000])
-
-
-def _message(asked: Question) -> str:
-    lines = None if asked.is_whole else _MAX_LINES
-    how = f"answer {VIEW} to see all"
-    return question(asked.request, width=_WIDTH, painted=False, max_lines=lines, how=how).strip("\n")

@@ -38,17 +38,15 @@ class BearerOnly:
         self._wanted = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and not self._is_known(scope["headers"]):
+        given = [value for name, value in scope.get("headers", ()) if name.lower() == b"authorization"]
+        is_known = len(given) == 1 and hmac.compare_digest(given[0], self._wanted)
+        if scope["type"] == "http" and not is_known:
             headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
             headers += [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"a bearer token is needed\n"})
             return
         await self._app(scope, receive, send)
-
-    def _is_known(self, headers: Any) -> bool:
-        given = [value for name, value in headers if name.lower() == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._wanted)
 
 
 def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[str, ...] = ()) -> Any:

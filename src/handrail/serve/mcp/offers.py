@@ -60,10 +60,8 @@ def block_of(part: Any) -> Any:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text":
         return mcp_types.TextContent(text=str(part.get("text") or ""))
-    if kind == "image_url":
-        picture = _DATA_URL.fullmatch(str(part.get("image_url", {}).get("url", "")))
-        if picture:
-            return mcp_types.ImageContent(data=picture[2], mime_type=picture[1])
+    if kind == "image_url" and (picture := _DATA_URL.fullmatch(str(part.get("image_url", {}).get("url", "")))):
+        return mcp_types.ImageContent(data=picture[2], mime_type=picture[1])
     if kind == "input_audio":
         sound = part["input_audio"]
         return mcp_types.AudioContent(data=sound["data"], mime_type=f"audio/{sound.get('format', 'wav')}")
@@ -111,8 +109,7 @@ class Offers:
     async def read(self, uri: str) -> Any:
         """The contents at an address. Raises MCPError."""
         for resource in self._known():
-            parts = UriTemplate.parse(resource.uri).match(uri)
-            if parts is None:
+            if (parts := UriTemplate.parse(resource.uri).match(uri)) is None:
                 continue
             try:
                 return _contents(uri, resource.mime_type, await _awaited(resource.read(**parts)))
@@ -122,8 +119,7 @@ class Offers:
 
     async def get(self, name: str, arguments: Mapping[str, str], client: Any) -> Any:
         """A prompt, filled in. Raises MCPError."""
-        prompt = self.prompts().get(name)
-        if prompt is None:
+        if (prompt := self.prompts().get(name)) is None:
             raise MCPError(mcp_types.INVALID_PARAMS, f"Unknown prompt: {name}")
         missing = [each["name"] for each in prompt.arguments if each.get("required") and each["name"] not in arguments]
         if missing:
@@ -165,16 +161,13 @@ class Offers:
             yield Resource("handrail://sessions/{id}", "session", self._session, about, "application/json", ids)
 
     def _skills(self) -> list[Skill]:
-        return self._library().ready() if "skill_view" in self._tools() else []
-
-    def _library(self) -> Library:
-        return Library(self._app.config.skills)
+        return Library(self._app.config.skills).ready() if "skill_view" in self._tools() else []
 
     def _skill_names(self, _: str, __: str) -> Sequence[str]:
         return [skill.name for skill in self._skills()]
 
     def _skill(self, name: str) -> str:
-        return text_of(self._library().open(name)[1], FILE)
+        return text_of(Library(self._app.config.skills).open(name)[1], FILE)
 
     def _skill_text(self, name: str, arguments: Mapping[str, str], _: Any) -> str:
         _, body = parse(self._skill(name))

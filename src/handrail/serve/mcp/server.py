@@ -51,7 +51,6 @@ _CHANGED = {
 _LISTING = Path(__file__).with_name("tool_listing.json")
 INSTRUCTIONS = Path(__file__).with_name("instructions.txt").read_text("utf-8").strip()
 
-
 _RAIL = '<path d="M6 22V11h20v11M12 11v11M20 11v11" fill="none" stroke="#1f6f5c" stroke-width="3"/>'
 
 
@@ -128,8 +127,6 @@ class HandrailServer:
         self._tasks.add_to(server)
         return server
 
-    # Lists
-
     async def _list(self, context: Any, _: Any) -> Any:
         if not self._has_waited and self._app.mcp is not None:
             await asyncio.to_thread(self._app.mcp.start, FIRST_LIST_SECONDS)
@@ -179,8 +176,6 @@ class HandrailServer:
     async def _set_level(self, context: Any, params: Any) -> Any:
         self._log_levels[_owner(context)] = params.level
         return mcp_types.EmptyResult()
-
-    # Requests that run something
 
     async def _call(self, context: Any, params: Any) -> Any:
         if params.name not in self._names():
@@ -256,8 +251,6 @@ class HandrailServer:
         if self._backend and task_id not in self._placed:
             self._placed.add(task_id)
             await asyncio.to_thread(self._app.environments.override, task_id, {"backend": self._backend})
-
-    # Changes
 
     def _note(self, context: Any, kind: str, listed: list[str]) -> None:
         """Remember what was listed, and a client that is told of changes on its own channel; the newer family subscribes."""

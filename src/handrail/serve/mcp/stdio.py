@@ -44,7 +44,10 @@ async def stdio_pair() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Stre
         reader = asyncio.StreamReader(limit=_PIECE_BYTES)
         source = os.fdopen(os.dup(reads), "rb", buffering=0)
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
-        writer = await _writer(os.dup(writes))
+        sink = os.fdopen(os.dup(writes), "wb", buffering=0)
+        sending, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
+        sending.set_write_buffer_limits(0)  # until all is written: the SDK's server takes what it has flushed as sent
+        writer = asyncio.StreamWriter(sending, protocol, None, loop)
         try:
             yield reader, writer
         finally:
@@ -84,15 +87,6 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             yield b"".join([*pieces, end])
             pieces = []
         pieces += [rest] if rest else []
-
-
-async def _writer(descriptor: int) -> asyncio.StreamWriter:
-    loop = asyncio.get_running_loop()
-    file = os.fdopen(descriptor, "wb", buffering=0)
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, file)
-    # Until all is written: the SDK's server takes what it has flushed as sent.
-    transport.set_write_buffer_limits(0)
-    return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
 class _Output:

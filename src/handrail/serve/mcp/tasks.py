@@ -98,7 +98,13 @@ class Tasks:
 
     def start(self, request: ClientRequest) -> JsonDict:
         """Let a request go on as a task. Returns the answer to the request."""
-        self._forget_old()
+        since = time.time() - _TTL_SECONDS
+        for key in [key for key, each in self._tasks.items() if each.request.work.done() and each.updated < since]:
+            del self._tasks[key]
+        with contextlib.suppress(OSError):
+            for entry in list(os.scandir(self._folder)):
+                if entry.stat().st_mtime < since:
+                    os.unlink(entry.path)
         task = Task(request)
         self._tasks[task.id] = task
         self._keep(task)
@@ -164,15 +170,6 @@ class Tasks:
             found.pop("inputRequests", None)
             found |= {"status": "failed", "error": {"code": mcp_types.INTERNAL_ERROR, "message": _ENDED}}
         return found
-
-    def _forget_old(self) -> None:
-        since = time.time() - _TTL_SECONDS
-        for key in [key for key, each in self._tasks.items() if each.request.work.done() and each.updated < since]:
-            del self._tasks[key]
-        with contextlib.suppress(OSError):
-            for entry in list(os.scandir(self._folder)):
-                if entry.stat().st_mtime < since:
-                    os.unlink(entry.path)
 
 
 def knows_tasks(context: Any) -> bool:

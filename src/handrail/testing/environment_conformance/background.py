@@ -122,9 +122,8 @@ def what_is_left_running_is_named(place: Place) -> None:
     expect(place.run("true").left_running, (), "what the next result names")
 
     def is_named() -> bool:
-        return any(
-            one.pid == result.left_running[0].pid and nap in one.command_line for one in place.env.left_running()
-        )
+        left = [one.command_line for one in place.env.left_running() if one.pid == result.left_running[0].pid]
+        return any(nap in command_line for command_line in left)
 
     place.wait_until(is_named, f"left_running() does not name `sleep {nap}`")
     place.run("kill -9 $!")
@@ -197,7 +196,6 @@ def waiting_for_input_is_seen(place: Place) -> None:
     asks.forget()
     sleeps = place.env.open_pty(f"echo up; sleep {place.nap()}")
     _wait_for(place, sleeps, b"up")
-    expect_that(
-        not any(sleeps.waits_for_input() for _ in range(_LOOKS)), "a program that sleeps is taken for one that waits"
-    )
+    seems_to_wait = any(sleeps.waits_for_input() for _ in range(_LOOKS))
+    expect_that(not seems_to_wait, "a program that sleeps is taken for one that waits")
     sleeps.forget()

@@ -9,8 +9,7 @@ from .place import Place, check, expect, expect_that, text
 
 _ENVIRONMENTS = 3
 # What a second command gets to show that it did not wait for the first: so long, and as long as so many commands take.
-_AT_ONCE_SECONDS = 0.1
-_AT_ONCE_COMMANDS = 10
+_AT_ONCE_SECONDS, _AT_ONCE_COMMANDS = 0.1, 10
 
 
 @check(quick=False)

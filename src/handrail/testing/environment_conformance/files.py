@@ -42,9 +42,8 @@ def files_are_listed_and_described(place: Place) -> None:
     written = files.write(f"{place.folder}/file", b"12345", mode=0o640)
     found = files.stat(f"{place.folder}/file")
     expect(found, written, "what stat says of what was just written")
-    expect_that(
-        found is not None and (found.size, found.is_dir, found.mode & 0o777) == (5, False, 0o640), f"stat: {found}"
-    )
+    about = found and (found.size, found.is_dir, found.mode & 0o777)
+    expect_that(about == (5, False, 0o640), f"stat: {found}")
     files.write(f"{place.folder}/file", b"54321")
     expect_that(files.stat(f"{place.folder}/file") != found, "a changed file has the version of the old one")
     place.run(f"cd {shlex.quote(place.folder)} && mkdir folder && ln -s file link")

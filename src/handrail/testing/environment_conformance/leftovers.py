@@ -10,7 +10,7 @@ from ...environments import private_dirs
 from ...environments.base import RestartReason
 from ...environments.errors import EnvironmentClosed, EnvironmentLost
 from ...environments.shell_host import proc
-from .place import Place, check, expect, expect_error, expect_that, takes_at_most
+from .place import NotApplicable, Place, check, expect, expect_error, expect_that, takes_at_most
 
 
 @check(fresh=True)
@@ -103,19 +103,17 @@ def _use_and_close(place: Place) -> None:
 
 def _temporary_files(folder: str) -> list[str]:
     """What is in it. A user's own folder for sockets stays, empty: what covers it for commands would not cover another one."""
-    shared = {
-        path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder and not os.listdir(path)
-    }
-    return [name for name in os.listdir(folder) if os.path.join(folder, name) not in shared]
+    shared = [path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder]
+    empty = {os.path.basename(path) for path in shared if not os.listdir(path)}
+    return [name for name in os.listdir(folder) if name not in empty]
 
 
 class _Traces:
     """What this process has: descendants, descriptors, threads."""
 
     def __init__(self) -> None:
-        self.processes = {
-            f"process {pid} {stat.start}": proc.command_line(pid) for pid, stat in proc.tree(os.getpid()).items()
-        }
+        tree = proc.tree(os.getpid())
+        self.processes = {f"process {pid} {stat.start}": proc.command_line(pid) for pid, stat in tree.items()}
         self.descriptors = len(os.listdir("/proc/self/fd"))
         self.threads = {f"thread {thread.name}" for thread in threading.enumerate()}
 
@@ -132,14 +130,14 @@ class _Traces:
 @check(quick=False, fresh=True)
 def a_lost_environment_is_an_error_and_comes_back(place: Place) -> None:
     """When the connection or the container is lost in mid-command the call ends with an error, and the next one works."""
-    break_connection = place.needs_break_connection()
+    if place.break_connection is None:
+        raise NotApplicable("no break_connection was given")
     nap = place.nap()
     with place.running(f"echo begun; sleep {nap}") as command:
-        break_connection(place.env)
+        place.break_connection(place.env)
         outcome = command.end()
-    expect_that(
-        isinstance(outcome, EnvironmentLost), f"expected EnvironmentLost, and the command ended with {outcome!r}"
-    )
+    is_lost = isinstance(outcome, EnvironmentLost)
+    expect_that(is_lost, f"expected EnvironmentLost, and the command ended with {outcome!r}")
     result = place.says("echo back again", "back again\n")
     expect_that(result.restarted is not None, "the next result does not say that the shell is another one")
     if result.restarted is not None:

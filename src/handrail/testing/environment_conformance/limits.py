@@ -20,16 +20,6 @@ def a_time_limit_ends_the_command(place: Place) -> None:
     expect_that(text(place.run("echo $kit_kept")).strip() in ("1", "2"), "the shell's state is lost")
 
 
-def a_time_limit_spares_what_was_there_before(place: Place) -> None:
-    """What an earlier command left running outlives the limit of a later one."""
-    earlier, nap = place.nap(), place.nap()
-    place.run(f"sleep {earlier} & kit_earlier=$!")
-    place.wait_until_asleep(earlier)
-    place.is_ended(f"sleep {nap}", nap)
-    expect_that(place.is_asleep(earlier), "a process of an earlier command was ended too")
-    place.run("kill -9 $kit_earlier")
-
-
 def a_limit_that_is_met_changes_nothing(place: Place) -> None:
     """A command that ends within its limit leaves the shell as it was."""
     pid = text(place.run("echo $$"))
@@ -53,9 +43,8 @@ def cancelling_ends_the_command(place: Place) -> None:
         result = place.run(command, cancel=cancel, on_output=listen)
     expect_that(result.cancelled and not result.timed_out, "the result does not say that it was cancelled")
     expect(result.exit_code, 130, "exit code")
-    expect_that(
-        text(result).startswith("begun\n") and "after" not in text(result), "the output is not what it had printed"
-    )
+    is_cut = text(result).startswith("begun\n") and "after" not in text(result)
+    expect_that(is_cut, "the output is not what it had printed")
     place.expect_gone(nap, "what the command started")
     place.works()
 

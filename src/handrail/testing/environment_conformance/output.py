@@ -12,10 +12,8 @@ _FAKE_ENDS = (
     "__END__ 0", "__HANDRAIL_END__:0", "SHELLPS1PREFIX", "; 1 0 0 ;", "EXITCODE:0", "$?", "\\033]133;D;0\\007",
     "\\033]7;file:///nowhere\\007", "\\004", "\\003", "#end",
 )  # fmt: skip
-_MEGABYTES = 100
-_MAX_GROWTH_MEGABYTES = 40
-_LINES_A_SECOND = 10_000
-_BURSTS_A_SECOND = 20
+_MEGABYTES, _MAX_GROWTH_MEGABYTES = 100, 40
+_LINES_A_SECOND, _BURSTS_A_SECOND = 10_000, 20
 
 
 def output_comes_while_the_command_runs(place: Place) -> None:
@@ -108,15 +106,20 @@ def the_head_and_the_tail_are_kept(place: Place) -> None:
 def a_hundred_megabytes_cost_bounded_memory(place: Place) -> None:
     """100 MB of output are counted to the byte, with head and tail, and this process does not grow with them."""
     size = _MEGABYTES << 20
-    memory = _Memory()
+    before, heard, grown = _resident_bytes(), 0, 0
+
+    def look(piece: bytes) -> None:
+        nonlocal heard, grown
+        if heard >> 20 != (heard := heard + len(piece)) >> 20:  # once per megabyte
+            grown = max(grown, _resident_bytes() - before)
+
     command = f"echo the head; head -c {size} /dev/zero; echo; echo the tail"
-    result = place.run(command, on_output=memory.look, timeout=place.patience * 3)
-    memory.look(b"")
+    result = place.run(command, on_output=look, timeout=place.patience * 3)
     expect(result.exit_code, 0, "exit code")
     expect(result.output.total_bytes, size + len("the head\n\nthe tail\n"), "number of bytes")
     expect_that(result.output.head.startswith(b"the head\n\0"), "the head is not what was printed first")
     expect_that(result.output.tail.endswith(b"\0\nthe tail\n"), "the tail is not what was printed last")
-    grown = memory.grown >> 20
+    grown = max(grown, _resident_bytes() - before) >> 20
     expect_that(grown <= _MAX_GROWTH_MEGABYTES, f"this process grew by {grown} MB for {_MEGABYTES} MB of output")
 
 
@@ -125,45 +128,26 @@ def ten_thousand_lines_a_second_arrive(place: Place) -> None:
     """10,000 lines a second arrive all and in order, with a listener who hears them as they come."""
     lines = int(_LINES_A_SECOND * place.flood_seconds)
     burst = _LINES_A_SECOND // _BURSTS_A_SECOND
-    heard = _Lines()
+    count, pieces, rest = 0, 0, b""
+
+    def count_up(piece: bytes) -> None:
+        """Counts lines that count up by themselves, until one is wrong."""
+        nonlocal count, pieces, rest
+        pieces += 1
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            if line != b"%d" % (count + 1):
+                return
+            count += 1
+
     command = (
         f"for ((kit_i = 0; kit_i < {lines}; kit_i += {burst})); do "
         f"seq $((kit_i + 1)) $((kit_i + {burst})); sleep {1 / _BURSTS_A_SECOND}; done"
     )
-    result = place.run(command, on_output=heard.take, timeout=place.patience + 4 * place.flood_seconds)
+    result = place.run(command, on_output=count_up, timeout=place.patience + 4 * place.flood_seconds)
     expect(result.exit_code, 0, "exit code")
-    expect(heard.count, -(-lines // burst) * burst, "number of lines in order")
-    expect_that(heard.pieces > 1, "all came at once, at the end")
-
-
-class _Memory:
-    """How much this process has grown at most since it was made."""
-
-    def __init__(self) -> None:
-        self._first, self._heard, self._due = _resident_bytes(), 0, 0
-        self.grown = 0
-
-    def look(self, piece: bytes) -> None:
-        self._heard += len(piece)
-        if self._heard >= self._due:
-            self._due = self._heard + (1 << 20)
-            self.grown = max(self.grown, _resident_bytes() - self._first)
-
-
-class _Lines:
-    """Counts lines that count up by themselves, until one is wrong."""
-
-    def __init__(self) -> None:
-        self.count = self.pieces = 0
-        self._rest = b""
-
-    def take(self, piece: bytes) -> None:
-        self.pieces += 1
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        for line in lines:
-            if line != b"%d" % (self.count + 1):
-                return
-            self.count += 1
+    expect(count, -(-lines // burst) * burst, "number of lines in order")
+    expect_that(pieces > 1, "all came at once, at the end")
 
 
 def _resident_bytes() -> int:

@@ -17,18 +17,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ...base.workers import pool
+from ...environments.base import CommandResult, Environment
 from ...environments.errors import EnvironmentClosed
 from ...environments.shell_host import proc
 from ...types import CancelToken
 
-if TYPE_CHECKING:
-    from ...environments.base import CommandResult, Environment
-
-MakeEnvironment = Callable[[], "Environment"]
-BreakConnection = Callable[["Environment"], object]
+MakeEnvironment = Callable[[], Environment]
+BreakConnection = Callable[[Environment], object]
 LIMIT_SECONDS = 0.5
 _POLL_SECONDS = 0.01
 CheckFunction = Callable[[Any], None]  # takes a `Place`
@@ -78,13 +76,8 @@ def checks_of(theme: ModuleType) -> Iterator[Check]:
     yield from transcripts(Path(str(theme.__file__)).with_suffix(".txt"))
 
 
-class _Step(NamedTuple):
-    """One command of a transcript. `kind` is the sign after its `$`."""
-
-    kind: str
-    command: str
-    output: str
-    code: int
+# One command of a transcript: the sign after its `$`, the command, its output and its exit code.
+_Step = tuple[str, str, str, int]
 
 
 def transcripts(path: Path) -> Iterator[Check]:
@@ -106,10 +99,8 @@ def _step(text: str) -> _Step:
     first, *lines = text.rstrip("\n").split("\n")
     more = [line[2:] for line in lines if line.startswith("> ")]
     code = next((int(line[1:-1]) for line in lines if re.fullmatch(r"\[\d+\]", line)), 0)
-    output = [line for line in lines if not re.match(r"> |\[\d+\]$", line)]
-    return _Step(
-        first[:1].strip(), "\n".join([first[1:].lstrip(), *more]), "".join(f"{line}\n" for line in output), code
-    )
+    output = "".join(f"{line}\n" for line in lines if not re.match(r"> |\[\d+\]$", line))
+    return first[:1].strip(), "\n".join([first[1:].lstrip(), *more]), output, code
 
 
 def _play(steps: Sequence[_Step], place: Place) -> None:
@@ -163,9 +154,8 @@ class Running:
         self.cancel = CancelToken()
         self._command, self._timeout = command, timeout
         self._has_printed, self._has_news = False, threading.Event()
-        self._run = partial(
-            environment.execute, command, timeout=timeout, cancel=self.cancel, on_output=self._note_output
-        )
+        how: Any = {"timeout": timeout, "cancel": self.cancel, "on_output": self._note_output}
+        self._run = partial(environment.execute, command, **how)
 
     def __enter__(self) -> Running:
         self._work = pool.submit(self._run)
@@ -194,33 +184,25 @@ class Running:
         self._has_news.set()
 
 
+@dataclass
 class Place:
     """`env` is the environment to check. What a check makes here is removed afterwards."""
 
-    def __init__(
-        self,
-        env: Environment,
-        make: MakeEnvironment,
-        *,
-        patience: float,
-        flood_seconds: float,
-        break_connection: BreakConnection | None,
-    ) -> None:
-        self.env = env
-        self.make = make
-        self.patience = patience
-        self.flood_seconds = flood_seconds
-        self._break_connection = break_connection
+    env: Environment
+    make: MakeEnvironment
+    patience: float
+    flood_seconds: float
+    break_connection: BreakConnection | None
+
+    def __post_init__(self) -> None:
         # What is still there when a call returns gets this long to disappear from the process table.
-        self._gone_seconds = patience / 3
-        self._start = env.cwd
-        self._folder: str | None = None
-        self._others: list[Environment] = []
+        self._gone_seconds = self.patience / 3
+        self._start, self._folder, self._others = self.env.cwd, "", list[Any]()
 
     @property
     def folder(self) -> str:
         """An empty folder inside."""
-        if self._folder is None:
+        if not self._folder:
             self._folder = self.text('cd "$(mktemp -d)" && pwd -P && cd - >/dev/null').rstrip("\n")
             expect_that(self._folder.startswith("/"), f"mktemp -d returned no folder, but {self._folder!r}")
         return self._folder
@@ -259,13 +241,9 @@ class Place:
 
     def another(self) -> Environment:
         """One more environment, closed when the check is over."""
-        self._others.append(self.make())
-        return self._others[-1]
-
-    def needs_break_connection(self) -> BreakConnection:
-        if self._break_connection is None:
-            raise NotApplicable("no break_connection was given")
-        return self._break_connection
+        other = self.make()
+        self._others.append(other)
+        return other
 
     def needs_pty(self) -> None:
         if not self.env.has_pty:
@@ -308,7 +286,7 @@ class Place:
     def clean_up(self) -> None:
         for other in self._others:
             other.close()
-        if self._folder is None:
+        if not self._folder:
             return
         remove = f"cd {shlex.quote(self._start)}; rm -rf {shlex.quote(self._folder)}"
         try:

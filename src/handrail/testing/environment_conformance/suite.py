@@ -1,20 +1,17 @@
 """Run the checks against a backend, and report the outcomes."""
 
-from __future__ import annotations
-
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import wait
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from ...base.workers import pool
+from ...environments.base import Environment
 from .place import BreakConnection, Check, ConformanceFailure, MakeEnvironment, NotApplicable, Place, checks_of
-
-if TYPE_CHECKING:
-    from ...environments.base import Environment
 
 PATIENCE_SECONDS = 30.0
 FLOOD_SECONDS = 1.0
@@ -58,13 +55,11 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         seconds = sum(one.seconds for one in self.outcomes)
-        counts = (f"{self._count(verdict)} {verdict.value}" for verdict in Verdict if self._count(verdict))
+        found = Counter(one.verdict for one in self.outcomes)
+        counts = (f"{found[verdict]} {verdict.value}" for verdict in Verdict if found[verdict])
         summary = f"{self.name}: {len(self.outcomes)} checks: {', '.join(counts)} ({seconds:.1f} s)"
         others = [str(one) for one in self.outcomes if one.verdict is not Verdict.PASSED]
         return "\n".join([summary, *others])
-
-    def _count(self, verdict: Verdict) -> int:
-        return sum(one.verdict is verdict for one in self.outcomes)
 
 
 class Conformance:
@@ -98,7 +93,9 @@ class Conformance:
         """Raises ConformanceFailure, or NotApplicable."""
         work = pool.submit(self._try, check)
         if not wait([work], self._patience * _MAX_PATIENCES).done:
-            self._abandon()
+            hanging, self._in_use, self._shared = self._in_use, None, None
+            if hanging is not None:  # closing its environment may end it, or hang as well, so nothing waits for that
+                pool.submit(hanging.close)
             raise ConformanceFailure(f"it does not end within {self._patience * _MAX_PATIENCES:g} s")
         problem = work.exception()
         if problem is None:
@@ -125,12 +122,6 @@ class Conformance:
         if shared is not None:
             shared.close()
 
-    def _abandon(self) -> None:
-        """For a check that hangs: closing its environment may end it, or hang as well, so nothing waits for that."""
-        hanging, self._in_use, self._shared = self._in_use, None, None
-        if hanging is not None:
-            pool.submit(hanging.close)
-
     def _outcome(self, check: Check) -> Outcome:
         began = time.monotonic()
         verdict, message = Verdict.PASSED, ""
@@ -150,13 +141,7 @@ class Conformance:
             else:
                 env = self._shared = self._shared or self._make()
             self.name, self._in_use = env.name, env
-            place = Place(
-                env,
-                self._make,
-                patience=self._patience,
-                flood_seconds=self._flood_seconds,
-                break_connection=self._break_connection,
-            )
+            place = Place(env, self._make, self._patience, self._flood_seconds, self._break_connection)
             try:
                 check.function(place)
             finally:

@@ -9,8 +9,7 @@ from ...types import JsonDict, ToolContext
 
 
 def clarify(args: JsonDict, *, context: ToolContext, **_: object) -> str | Awaitable[str]:
-    question = args["question"].strip()
-    if not question:
+    if not (question := args["question"].strip()):
         raise ToolFailed("the question is empty")
     choices = [choice.strip() for choice in args.get("choices", ()) if choice.strip()]
     answer = context.person.ask(question, choices) if context.person is not None else None

@@ -14,8 +14,7 @@ MAX_CONTENT_CHARS = 4_000
 
 
 def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
-    given = args.get("todos")
-    if given is not None:
+    if (given := args.get("todos")) is not None:
         ids = [fields["id"] for fields in given]
         doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
         if doubled:
@@ -23,22 +22,14 @@ def todo(args: JsonDict, *, agent: AgentState, **_: object) -> str:
         if args.get("merge", False):
             agent.todos.merge(given)
         else:
-            agent.todos.replace([_item(fields) for fields in given])
+            empty = next((fields["id"] for fields in given if not str(fields.get("content", "")).strip()), None)
+            if empty is not None:
+                raise InvalidArguments(f"item {empty!r} has no content")
+            agent.todos.replace([TodoItem(one["id"], one["content"], one.get("status", "pending")) for one in given])
     items = agent.todos.items()
     counts = {status: sum(item.status == status for item in items) for status in STATUSES}
     listed = [{"id": item.id, "content": item.content, "status": item.status} for item in items]
     return tool_result(todos=listed, counts=counts)
-
-
-def _item(fields: JsonDict) -> TodoItem:
-    if not str(fields.get("content", "")).strip():
-        raise InvalidArguments(f"item {fields['id']!r} has no content")
-    return TodoItem(fields["id"], fields["content"], fields.get("status", "pending"))
-
-
-def _resources(args: JsonDict) -> Resources:
-    key = ("agent/todos",)
-    return Resources(writes=key) if args.get("todos") is not None else Resources(reads=key)
 
 
 _ITEM: dict[str, Any] = {
@@ -64,7 +55,7 @@ registry.register(
     ),
     handler=todo,
     emoji="📋",
-    resources=_resources,
+    resources=lambda args: Resources(**{"reads" if args.get("todos") is None else "writes": ("agent/todos",)}),
     needs_agent=True,
     toolset_description="keep a list of tasks",
     example=[

@@ -20,6 +20,12 @@ _RESULT_CHARS = 20_000
 _IMAGES = """() => [...document.images].map(image => ({
   url: image.currentSrc || image.src, alt: image.alt, width: image.naturalWidth, height: image.naturalHeight,
 })).filter(image => image.url)"""
+_SCROLL = """sign => new Promise(done => {
+  window.scrollBy({top: sign * innerHeight * 0.9, behavior: 'instant'});
+  requestAnimationFrame(() => setTimeout(() => done({
+    at: Math.round(scrollY), of: Math.max(0, document.documentElement.scrollHeight - innerHeight),
+  }), 50));
+})"""
 SHORT_CHARS = 6_000
 FULL_CHARS = 40_000
 # Elements to act on, and those that say where the page is.
@@ -71,8 +77,7 @@ def compact(text: str) -> str:
     # The containers of the current line that are not kept yet, with their depth.
     waiting: list[tuple[int, str]] = []
     for line in lines:
-        match = _LINE.match(line)
-        if match is None:
+        if (match := _LINE.match(line)) is None:
             continue
         depth, role = len(match.group(1)), match.group(2)
         waiting = [(outer, text) for outer, text in waiting if outer < depth]
@@ -91,8 +96,7 @@ async def _state(session: Session, **more: Any) -> JsonDict:
     facts: JsonDict = {**more}
     if session.dialog is None and session.tabs:
         await _stay_public(session)
-        text = await session.act(take(session))
-        if text is not None:
+        if (text := await session.act(take(session))) is not None:
             facts |= {"url": session.page.url, "title": await _title(session)}
             facts["snapshot"] = "unchanged" if text and text == session.last_snapshot else text
             session.last_snapshot = text
@@ -122,7 +126,8 @@ async def navigate(session: Session, url: str) -> JsonDict:
     more: JsonDict = {}
     if response is not None:
         if response.headers.get(REFUSED_HEADER):
-            error = session.proxy.refusal_of(target_host(response.url))
+            host = target_host(response.url)
+            error = next((why for name, why in reversed(session.proxy.refusals) if name == host), None)
             raise error if isinstance(error, Denied) else Denied(f"{response.url} is not a public address")
         if response.status >= 400:
             more["status"] = response.status
@@ -193,36 +198,18 @@ async def type_text(session: Session, ref: str, text: str, *, submit: bool) -> J
 
 
 async def press(session: Session, key: str) -> JsonDict:
-    async def work() -> None:
-        try:
-            await session.page.keyboard.press(key)
-        except Error as error:
-            if "Unknown key" in error.message:
-                raise InvalidArguments(
-                    f"{key!r} is not a key; keys are Enter, Tab, Escape, ArrowDown, PageDown, F5, a, Control+a",
-                    argument="key",
-                ) from None
+    try:
+        await session.act(session.page.keyboard.press(key))
+    except Error as error:
+        if "Unknown key" not in error.message:
             raise
-
-    await session.act(work())
+        known = "Enter, Tab, Escape, ArrowDown, PageDown, F5, a, Control+a"
+        raise InvalidArguments(f"{key!r} is not a key; keys are {known}", argument="key") from None
     return await _state(session)
 
 
 async def scroll(session: Session, direction: str) -> JsonDict:
-    async def work() -> JsonDict:
-        sign = -1 if direction == "up" else 1
-        place: JsonDict = await session.page.evaluate(
-            """sign => new Promise(done => {
-              window.scrollBy({top: sign * innerHeight * 0.9, behavior: 'instant'});
-              requestAnimationFrame(() => setTimeout(() => done({
-                at: Math.round(scrollY), of: Math.max(0, document.documentElement.scrollHeight - innerHeight),
-              }), 50));
-            })""",
-            sign,
-        )
-        return place
-
-    place = await session.act(work())
+    place = await session.act(session.page.evaluate(_SCROLL, -1 if direction == "up" else 1))
     return await _state(session, scrolled=place)
 
 
@@ -277,7 +264,6 @@ async def answer_dialog(session: Session, *, accept: bool, text: str | None) -> 
 
 
 async def screenshot(session: Session, *, full_page: bool = False) -> bytes:
-    """The page as a picture (PNG)."""
     png = await session.act(session.page.screenshot(full_page=full_page, type="png", animations="disabled"))
     if png is None:
         raise ToolFailed("the page shows a dialog; answer it first", dialog=session.dialog_facts())
@@ -295,10 +281,9 @@ async def _on(session: Session, ref: str, work: Callable[[Locator], Awaitable[An
             raise ToolFailed(f"there is no element {name} on the page now; the next snapshot shows which there are")
         await work(element)
     except PlaywrightTimeout as error:
-        why = error.message.split("Call log:")[-1].strip().splitlines()[-3:]
-        raise CallTimeout(
-            f"the element {name} could not be used within {session.config.timeout:g} s: {' '.join(' '.join(why).split())[:400]}"
-        ) from None
+        last = error.message.split("Call log:")[-1].strip().splitlines()[-3:]
+        why = f"within {session.config.timeout:g} s: {' '.join(' '.join(last).split())[:400]}"
+        raise CallTimeout(f"the element {name} could not be used {why}") from None
     except Error as error:
         if "Element is not an <input>" in error.message:
             raise ToolFailed(f"the element {name} is not a field that can be filled in") from None
@@ -317,11 +302,10 @@ async def send(session: Session, method: str, params: JsonDict) -> JsonDict:
     check(method)
     session.raise_if_dialog()
 
-    async def work() -> JsonDict:
+    async def work() -> Any:
         channel = await session.context.new_cdp_session(session.page)
         try:
-            answer: JsonDict = await channel.send(method, params)
-            return answer
+            return await channel.send(method, params)
         finally:
             await channel.detach()
 
@@ -335,9 +319,8 @@ async def send(session: Session, method: str, params: JsonDict) -> JsonDict:
 
 
 def check(method: str) -> None:
-    if method not in ALLOWED:
-        domain = method.partition(".")[0]
-        alike = sorted(each for each in ALLOWED if each.startswith(f"{domain}.")) or sorted(ALLOWED)
-        raise Denied(
-            f"{method[:100]} is not sent, as it could reach past the page; what is allowed: {', '.join(alike)}"
-        )
+    if method in ALLOWED:
+        return
+    domain = method.partition(".")[0]
+    alike = sorted(each for each in ALLOWED if each.startswith(f"{domain}.")) or sorted(ALLOWED)
+    raise Denied(f"{method[:100]} is not sent, as it could reach past the page; what is allowed: {', '.join(alike)}")

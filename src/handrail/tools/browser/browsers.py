@@ -1,7 +1,5 @@
 """The browser of a runtime: started at its first use on a thread of its own, with one session per task."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib
@@ -12,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
@@ -20,7 +19,6 @@ from ...egress.questions import ToolHosts
 from ...environments import private_dirs
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...settings.schema import Config
-from ...types import JsonDict
 from .session import NO_PAGE, GuardProxy, Session, incoming, target_host
 from .tool import executable
 
@@ -30,18 +28,10 @@ _START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
 _MIN_POLL_SECONDS = 1.0
-_ARGUMENTS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-crash-reporter",
-    "--disable-sync",
-    # Voice and video would bypass the proxy. Chromium reads the first of these, headless shells of its project the second.
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-)
+# Voice and video would bypass the proxy. Chromium reads the first switch of that, headless shells of its project the second.
+_SWITCHES = Path(__file__).with_name("switches.txt").read_text().split()
+# Of the variables, and not our keys: a page that takes over the browser can read its environment.
+_KEPT = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
 # In every document before its own scripts. Voice and video would bypass the proxy.
 _WITHOUT_WEBRTC = (
     "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
@@ -69,10 +59,8 @@ class Browsers:
         self._thread: _BrowserThread | None = None
 
     async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
-        """Run `work` with the task's session in the browser's own loop. Cancelling the caller cancels the work.
-
-        `start` opens a session, and starts the browser, if there is none.
-        """
+        """Run `work` with the task's session in the browser's own loop. Cancelling the caller cancels the work. `start` opens a
+        session, and starts the browser, if there is none."""
         thread = self._thread
         if start:
             with self._lock:
@@ -84,7 +72,6 @@ class Browsers:
         return await asyncio.wrap_future(thread.submit(task_id, work))
 
     def close_task(self, task_id: str) -> None:
-        """Close the task's pages, if it has any."""
         thread = self._thread
         if thread is not None and not thread.has_ended:
             thread.close_session(task_id)
@@ -102,9 +89,8 @@ class _BrowserThread:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._hosts = ToolHosts(config, "the browser")
-        self.proxy = GuardProxy(
-            self._hosts.guard
-        )  # of the browser itself, and of tasks that have no policy of their own
+        # Of the browser itself, and of tasks that have no policy of their own.
+        self.proxy = GuardProxy(self._hosts.guard)
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
@@ -122,7 +108,6 @@ class _BrowserThread:
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks with a session."""
         return list(self._sessions)
 
     def submit(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> concurrent.futures.Future[T]:
@@ -212,6 +197,7 @@ class _BrowserThread:
         if self._playwright is None:
             self._playwright = await async_playwright().start()
         chromium = self._playwright.chromium
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             if config.cdp_url:
                 self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=_START_SECONDS * 1000)
@@ -220,21 +206,26 @@ class _BrowserThread:
                 executable_path=executable(config) or None,
                 headless=config.headless,
                 chromium_sandbox=config.sandbox == "auto" and os.geteuid() != 0,
-                args=list(_ARGUMENTS),
+                args=_SWITCHES,
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
-                env={**_environment(), "TMPDIR": self._profile},
+                env={**environment, "TMPDIR": self._profile},
                 timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
             )
         except Error as error:
-            raise ToolFailed(_why_not_started(config.cdp_url, str(error))) from None
+            why = " ".join(str(error).split())[:400]
+            if config.cdp_url:
+                told = f"no browser answers at {config.cdp_url}: {why}; start it, or correct browser.cdp_url"
+                raise ToolFailed(told) from None
+            is_sandbox = "sandbox" in str(error)
+            hint = "; set browser.sandbox to off if this machine forbids the browser its sandbox" if is_sandbox else ""
+            raise ToolFailed(f"the browser does not start: {why}{hint}") from None
 
     async def _end_session(self, task_id: str) -> None:
-        session = self._sessions.pop(task_id, None)
-        if session is not None:
+        if (session := self._sessions.pop(task_id, None)) is not None:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:
@@ -263,20 +254,6 @@ class _BrowserThread:
 def _is_local(cdp_url: str) -> bool:
     """Whether the browser runs on this machine, where it can reach the proxy."""
     return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
-
-
-def _environment() -> JsonDict:
-    """Without our keys: a page that takes over the browser can read its environment."""
-    kept = "PATH HOME LANG LC_ALL DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR XAUTHORITY TZ".split()
-    return {name: os.environ[name] for name in kept if name in os.environ}
-
-
-def _why_not_started(cdp_url: str, error: str) -> str:
-    first = " ".join(error.split())[:400]
-    if cdp_url:
-        return f"no browser answers at {cdp_url}: {first}; start it, or correct browser.cdp_url"
-    hint = "; set browser.sandbox to off if this machine forbids the browser its sandbox" if "sandbox" in error else ""
-    return f"the browser does not start: {first}{hint}"
 
 
 async def _judge(proxy: GuardProxy, route: Route) -> None:

@@ -1,8 +1,6 @@
-"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them.
-
-The proxy resolves every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web
-sockets and names that change their address; this sees every connection.
-"""
+"""One task's pages: their tabs, dialogs, console messages and downloads, and the proxy that connects them. The proxy resolves
+every name itself and connects only where the guard allows. Rules inside the browser would miss redirects, web sockets and names
+that change their address; this sees every connection."""
 
 from __future__ import annotations
 
@@ -116,8 +114,11 @@ class Session:
         if not self.tabs:
             return await self.context.new_page()
         page = self.page
-        if self.dialog is None and await _responds(page):
-            return page
+        if self.dialog is None:
+            with contextlib.suppress(TimeoutError, Error):  # one that hangs would not even navigate
+                async with asyncio.timeout(_ALIVE_SECONDS):
+                    await page.evaluate("1")
+                return page
         self.dialog, self._held = None, None
         self._dialog_opened.clear()
         new = await self.context.new_page()
@@ -167,7 +168,6 @@ class Session:
         return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
 
     def reset_page_counters(self) -> None:
-        """Forget what was counted for the previous page."""
         self._dialogs_seen = 0
         self._requests.clear()
 
@@ -261,16 +261,6 @@ class Session:
 
     def _note(self, kind: str, text: str) -> None:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
-
-
-async def _responds(page: Page) -> bool:
-    """Whether the page still responds. One that hangs would not even navigate."""
-    try:
-        async with asyncio.timeout(_ALIVE_SECONDS):
-            await page.evaluate("1")
-    except (TimeoutError, Error):
-        return False
-    return True
 
 
 class Downloads:
@@ -382,10 +372,6 @@ class GuardProxy:
 
     async def close(self) -> None:
         await self._proxy.close()
-
-    def refusal_of(self, host: str) -> ToolError | None:
-        """Why the last connection to the host was not made."""
-        return next((error for name, error in reversed(self.refusals) if name == host), None)
 
     async def addresses(self, host: str, port: int, _: Program) -> list[str]:
         try:

@@ -1,7 +1,5 @@
-"""The tools that drive a browser, `browser_*`. Each task has pages of its own, which stay open between calls.
-
-One file for all of them: they share everything but a name, a description and a few arguments.
-"""
+"""The tools that drive a browser, `browser_*`. Each task has pages of its own, which stay open between calls. One file for all
+of them: they share everything but a name, a description and a few arguments."""
 
 import os
 import sys
@@ -143,8 +141,8 @@ registry.register(
     emoji="🔭",
     example=["browser_navigate", {"question": "Is the button green?"}],
 )
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser")
-_MAC_APPS = (
+_PROGRAMS = (
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
@@ -154,17 +152,11 @@ def executable(config: BrowserConfig) -> str | None:
     """The program to start; None if there is none; empty for the one that Playwright installed."""
     if config.executable:
         return _program(os.path.expanduser(config.executable))
-    for name in _PROGRAMS:
-        if found := _program(name):
-            return found
-    for app in _MAC_APPS:
-        if os.path.exists(app):
-            return app
-    return "" if _playwright_has_one() else None
+    found = next(filter(None, map(_program, _PROGRAMS)), None)
+    return found or ("" if _playwright_has_one() else None)
 
 
 def check(config: Config) -> Unavailable | bool:
-    """The check of the `browser_*` tools."""
     browser, lack = config.browser, missing("browser", "playwright")
     if lack is not None:
         return lack
@@ -172,9 +164,8 @@ def check(config: Config) -> Unavailable | bool:
         return True
     if browser.executable:
         return Unavailable(f"there is no program {browser.executable!r}", "correct browser.executable in config.yaml")
-    return Unavailable(
-        "no Chromium or Chrome is found", "install one (apt install chromium), or run `playwright install chromium`"
-    )
+    fix = "install one (apt install chromium), or run `playwright install chromium`"
+    return Unavailable("no Chromium or Chrome is found", fix)
 
 
 def check_vision(config: Config) -> Unavailable | bool:

@@ -1,9 +1,5 @@
-"""The connection to a running script: a Unix socket where it can be reached, else its process's own input and log.
-
-A token that only the script's process was given authenticates the other end; what comes before the token is noise.
-"""
-
-from __future__ import annotations
+"""The connection to a running script: a Unix socket where it can be reached, else its process's own input and log. A token that
+only the script's process was given authenticates the other end; what comes before the token is noise."""
 
 import contextlib
 import hmac
@@ -15,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Self
 
 from ...base.temporary_folders import make_folder
 from ...environments.base import BackgroundProcess, ProcessState
@@ -44,17 +40,10 @@ class ScriptGone(Exception):
     """The connection has ended."""
 
 
-class _Transport(Protocol):
-    def receive(self, timeout: float) -> bytes:
-        """What has arrived; empty after the timeout. Raises ScriptGone."""
-
-    def send(self, data: bytes) -> None: ...
-
-
 class Channel:
     """Frames to and from the script. Any thread may send, one receives."""
 
-    def __init__(self, transport: _Transport, received: bytes = b"") -> None:
+    def __init__(self, transport: "SocketTransport | LogTransport", received: bytes = b"") -> None:
         self._transport, self._buffer = transport, bytearray(received)
         self._sending = threading.Lock()
 
@@ -86,10 +75,8 @@ class Listener:
         self._folder: str | None = None
         self._listener: socket.socket | None = None
         self._accepted: socket.socket | None = None
-        if with_socket:
-            self._listen()
-
-    def _listen(self) -> None:
+        if not with_socket:
+            return
         folder = self._folder = make_folder("code")
         self._listener = socket.socket(socket.AF_UNIX)
         try:
@@ -118,12 +105,10 @@ class Listener:
                 raise ToolFailed(_not_started(received)) from None
             if token in received:
                 return Channel(log, received.partition(token)[2])
-        raise ToolFailed(
-            "the script did not start in time: Python takes too long there, or the machine has too much to do"
-        )
+        why = "Python takes too long there, or the machine has too much to do"
+        raise ToolFailed(f"the script did not start in time: {why}")
 
-    def _caller(self) -> SocketTransport | None:
-        """A caller that knows the token."""
+    def _caller(self) -> "SocketTransport | None":
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()
@@ -155,6 +140,7 @@ class SocketTransport:
         self._end.settimeout(None)
 
     def receive(self, timeout: float) -> bytes:
+        """What has arrived; empty after the timeout. Raises ScriptGone."""
         if not _is_ready(self._end, timeout):
             return b""
         try:
@@ -179,12 +165,11 @@ class LogTransport:
         piece = self._process.read(self._offset, max_bytes=_READ_BYTES, timeout=timeout)
         if piece.offset > self._offset:
             raise ScriptGone  # the log overflowed: the frames that follow cannot be read
-        self._offset += len(piece.data)
         if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
             piece = self._process.read(self._offset, max_bytes=_READ_BYTES)
             if not piece.data:
                 raise ScriptGone
-            self._offset += len(piece.data)
+        self._offset += len(piece.data)
         return piece.data
 
     def send(self, data: bytes, *, piece_bytes: int = _WRITE_BYTES) -> None:

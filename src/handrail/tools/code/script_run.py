@@ -1,10 +1,5 @@
-"""Run a call of `execute_code`: a script in the task's environment.
-
-A Python there is sent our modules, then the script and its tools. While it runs its output is collected, its calls are run, and
-its time is limited.
-"""
-
-from __future__ import annotations
+"""Run a call of `execute_code`: a script in the task's environment. A Python there is sent our modules, then the script and its
+tools. While it runs its output is collected, its calls are run, and its time is limited."""
 
 import json
 import marshal
@@ -17,15 +12,16 @@ from concurrent.futures import Future, wait
 from functools import cache
 from importlib.resources import files
 from importlib.util import MAGIC_NUMBER
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...base.workers import Lane, pool
 from ...core.entry import ToolEntry
 from ...core.outcome import to_json, tool_error, tool_result
 from ...effects.open_call import call_number, has_run, stopped
-from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
+from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
 from ...environments.command_request import Capture
 from ...environments.held_calls import held_calls
+from ...environments.output import OutputSink
 from ...environments.tasks import TaskEnvironments, environments_of
 from ...environments.transport.bundle import boot
 from ...errors import InvalidArguments, ToolFailed
@@ -34,9 +30,6 @@ from ...protocols import Action, ActionKind
 from ...types import CancelToken, JsonDict, Resources, Toolbox, ToolContext
 from .channel import MAX_FRAME_BYTES, Channel, Listener, ScriptGone
 from .tool import callable_from_code
-
-if TYPE_CHECKING:
-    from ...environments.output import OutputSink
 
 # An unread call must fit into the log of the process.
 _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
@@ -176,13 +169,8 @@ class _Clock:
             return self._left <= used
 
 
-def command(python: str) -> str:
-    """What the shell runs."""
-    return f"exec {shlex.quote(python)} -c {shlex.quote(_BOOT)}"
-
-
 def payload(hello: JsonDict) -> bytes:
-    """What it then reads from its standard input."""
+    """What Python then reads from its standard input."""
     modules, compiled = _modules()
     content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "arguments": hello}).encode()
     return b"%09d" % len(content) + content
@@ -247,7 +235,8 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         }
         number = call_number(context, environment, code, environments.cwd(context.task_id))
         watched: JsonDict = {"call": number} if number else {}
-        process = environment.background(command(settings.python), **watched)
+        command = f"exec {shlex.quote(settings.python)} -c {shlex.quote(_BOOT)}"
+        process = environment.background(command, **watched)
         try:
             channel = listener.open(process, payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
@@ -256,17 +245,14 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
             held_calls(environment).stop_clock(number, server.clock)
             ended = server.run()
         finally:
-            code_of_process = _end(process)
+            code_of_process = process.kill(grace=_KILL_GRACE_SECONDS).exit_code  # with everything that it started
+            process.forget()
             has_run(context, environment, changed=True)  # what it has changed is seen in the journal
             refused = held_calls(environment).refused(number)
             taken_back = stopped(context, environment, number)
         shown = capture.shown(capture.sink.output())
     exit_code, failure = _ending(ended, code_of_process, seconds)
-    answer: JsonDict = {
-        "output": shown.text,
-        "exit_code": exit_code,
-        "tool_calls": ended.calls,
-    }
+    answer: JsonDict = {"output": shown.text, "exit_code": exit_code, "tool_calls": ended.calls}
     if shown.stored is not None:
         answer["stored"] = shown.stored
     if notes := [*refused, *environments.network_notes(context.task_id)]:
@@ -281,13 +267,6 @@ def _parameters(entry: ToolEntry) -> list[str]:
     schema = entry.schema["parameters"]
     required: Any = schema.get("required", ())
     return sorted(schema.get("properties", {}), key=lambda name: name not in required)
-
-
-def _end(process: BackgroundProcess) -> int | None:
-    """End the script and everything that it started."""
-    status = process.kill(grace=_KILL_GRACE_SECONDS)
-    process.forget()
-    return status.exit_code
 
 
 def _ending(ended: Ended, of_process: int | None, seconds: float) -> tuple[int, JsonDict]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ...core.builtin import number, registry, text, tool_schema
+from ...core.builtin import family, number, registry, text
 from ...core.entry import ToolEntry
 from ...types import JsonDict
 
@@ -16,13 +16,6 @@ _DESCRIPTION = (
 _MAX_NAMES_CHARS = 2000
 _TOOLSET = "code_execution"
 _NOT_FROM_CODE = (_TOOLSET, "tool_search")
-
-SCHEMA = tool_schema(
-    _DESCRIPTION,
-    ("code",),
-    code=text("Python source. Nothing is kept from one script to the next."),
-    timeout=number("Seconds that the script may take, without those that its tools take.", exclusiveMinimum=0),
-)
 
 
 def callable_from_code(entries: Iterable[ToolEntry]) -> list[ToolEntry]:
@@ -43,10 +36,13 @@ def _names_now(listed: frozenset[str]) -> JsonDict:
 
 
 registry.register(
-    name="execute_code",
-    toolset=_TOOLSET,
-    schema=SCHEMA,
-    handler="handrail.tools.code.script_run:execute_code",
+    **family(_TOOLSET, "handrail.tools.code.script_run")(
+        "execute_code",
+        _DESCRIPTION,
+        ("code",),
+        code=text("Python source. Nothing is kept from one script to the next."),
+        timeout=number("Seconds that the script may take, without those that its tools take.", exclusiveMinimum=0),
+    ),
     check_fn="handrail.environments.backend_table:check_default",
     dynamic_schema_overrides=_names_now,
     emoji="🐍",

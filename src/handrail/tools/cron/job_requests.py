@@ -56,7 +56,9 @@ def planned(
         next_run = first_run(schedule, now)
         state = JobState.ACTIVE if state is JobState.FINISHED else state
     runs_left = 1 if schedule.once else given.get("repeat", _still_left(before, now))
-    name = str(given.get("name") or (before.name if before else _named_after(work)))
+    words = " ".join((work.prompt or work.tool).split())
+    usual = before.name if before else words if len(words) <= 40 else f"{words[:39]}…"
+    name = str(given.get("name") or usual)
     if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
         raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} printable characters")
     job = Job("", name, schedule.text, zone, work, state, next_run, runs_left=runs_left)
@@ -89,14 +91,6 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
     if runs:
         about["runs"] = [_run_described(run, job.timezone, whole=whole) for run in runs]
     return about
-
-
-def check_may_schedule() -> None:
-    """Raises Denied for a process that an agent's tool started: it would bypass approval."""
-    if started_by_agent():
-        raise Denied(
-            "an agent schedules with its tool, not from its own shell; this process was started by one of its tools"
-        )
 
 
 def change(job: Job, action: str, now: float) -> Job:
@@ -141,14 +135,10 @@ def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
     if work.tool:
         _check_tool(work, registry)
     texts = (work.prompt, json.dumps(dict(work.arguments), ensure_ascii=False), work.deliver, work.model)
-    for text in texts:
-        found = unseen_in(text)
-        if found:
-            raise InvalidArguments(f"the job {found}; leave them out: the user must be able to see what it does")
-        if len(text) > MAX_PROMPT_CHARS:
-            raise InvalidArguments(
-                f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file"
-            )
+    if found := next(filter(None, map(unseen_in, texts)), None):
+        raise InvalidArguments(f"the job {found}; leave them out: the user must be able to see what it does")
+    if max(map(len, texts)) > MAX_PROMPT_CHARS:
+        raise InvalidArguments(f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file")
     return work
 
 
@@ -171,31 +161,16 @@ def _check_can_run(work: Work, config: Config, tools_of: ToolsOf) -> None:
 
 
 def _check_tool(work: Work, registry: ToolRegistry) -> None:
-    entry = registry.get_entry(work.tool)
-    if entry is None:
+    if (entry := registry.get_entry(work.tool)) is None:
         raise InvalidArguments(f"unknown tool {work.tool!r}; {did_you_mean(work.tool, registry.get_all_tool_names())}")
     if entry.needs_agent or entry.toolset == "cronjob":
         raise InvalidArguments(f"{work.tool} cannot be a job of its own; give a prompt")
-    problem = next(entry.contract.errors(dict(work.arguments)), None)
-    if problem is not None:
+    if (problem := next(entry.contract.errors(dict(work.arguments)), None)) is not None:
         raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
 
 
-def cwd_of(context: ToolContext) -> str:
-    """The working directory of a job that the call creates."""
-    environments = context.environments
-    is_here = environments is not None and environments.has_host_paths(context.task_id)
-    return environments.cwd(context.task_id) if environments is not None and is_here else os.getcwd()
-
-
 def usual_zone(config: Config) -> str:
-    """The time zone of a job that names none."""
     return config.schedule.timezone or local_zone()
-
-
-def _named_after(work: Work) -> str:
-    words = " ".join((work.prompt or work.tool).split())
-    return words if len(words) <= 40 else f"{words[:39]}…"
 
 
 def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
@@ -212,12 +187,10 @@ def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
 
 
 def times(schedule: Schedule, now: float, count: int) -> list[str]:
-    """The next times of a schedule, as text."""
     found: list[str] = []
     at: float | None = now
     while at is not None and len(found) < count:
-        at = schedule.next_after(at, since=now)
-        if at is not None:
+        if (at := schedule.next_after(at, since=now)) is not None:
             found.append(shown(at, schedule.zone))
     return found
 
@@ -231,7 +204,9 @@ def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
             chosen = jobs.all() if one is None else [one]
             found = [described(job, jobs.runs(job.id, limit=1 if one is None else 5)) for job in chosen]
         return tool_result(jobs=found, scheduler="runs" if scheduler_pid() else _NO_SCHEDULER)
-    check_may_schedule()
+    if started_by_agent():  # it would bypass approval
+        why = "this process was started by one of its tools"
+        raise Denied(f"an agent schedules with its tool, not from its own shell; {why}")
     job = _meant(args, context)
     if action in ("create", "update"):
         job = save(job, config)
@@ -245,30 +220,29 @@ def cronjob(args: JsonDict, *, context: ToolContext, **_: object) -> str:
             else:
                 job = change(job, action, time.time())
                 jobs.update(job)
-    result: JsonDict = {"job": described(job)}
-    if not scheduler_pid():
-        result["notice"] = _NO_SCHEDULER
-    return tool_result(result)
+    notice = {} if scheduler_pid() else {"notice": _NO_SCHEDULER}
+    return tool_result(job=described(job), **notice)
 
 
 def _meant(args: JsonDict, context: ToolContext) -> Job:
     """The job that the call is about, as it will be after the call."""
-    if args["action"] == "create":
-        return _planned(args, context, None)
-    if not args.get("job_id"):
-        raise InvalidArguments(f"{args['action']} needs job_id; the action list shows them", argument="job_id")
-    try:
-        with closing(open_jobs(context.config)) as jobs:
-            job = jobs.get(args["job_id"])
-    except JobNotFound as error:
-        raise InvalidArguments(str(error)) from None
-    return _planned(args, context, job) if args["action"] == "update" else job
-
-
-def _planned(args: JsonDict, context: ToolContext, before: Job | None) -> Job:
+    action, before = args["action"], None
+    if action != "create":
+        if not args.get("job_id"):
+            raise InvalidArguments(f"{action} needs job_id; the action list shows them", argument="job_id")
+        try:
+            with closing(open_jobs(context.config)) as jobs:
+                before = jobs.get(args["job_id"])
+        except JobNotFound as error:
+            raise InvalidArguments(str(error)) from None
+        if action != "update":
+            return before
     if context.tools is None:
         raise ToolFailed("this runtime has no toolsets; use the runtime's own dispatch")
-    return planned(args, registry, before, config=context.config, cwd=cwd_of(context), tools_of=context.tools.names_of)
+    environments = context.environments
+    is_here = environments is not None and environments.has_host_paths(context.task_id)
+    cwd = environments.cwd(context.task_id) if environments is not None and is_here else os.getcwd()
+    return planned(args, registry, before, config=context.config, cwd=cwd, tools_of=context.tools.names_of)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:

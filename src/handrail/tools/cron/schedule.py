@@ -1,10 +1,7 @@
-"""What a schedule means: a cron expression, an interval, or one time, each in its time zone.
-
-When clocks change, a cron job at a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice
-runs once; a job of every hour runs every hour that passes. Intervals count the time that passes and know no clocks.
-
-One scheduler runs at a time among all processes of the user.
-"""
+"""What a schedule means: a cron expression, an interval, or one time, each in its time zone. When clocks change, a cron job at
+a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice runs once; a job of every hour runs
+every hour that passes. Intervals count the time that passes and know no clocks. One scheduler runs at a time among all
+processes of the user."""
 
 import contextlib
 import math
@@ -72,15 +69,12 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
         return Schedule(wanted, zone, seconds=seconds)
     if re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE):
         return _once(math.ceil(now + min(_seconds(wanted), _MAX_SECONDS)), zone, place)
-    if re.match(r"\d{4}-\d\d-\d\d", wanted):
-        return _at(wanted, zone, place)
-    return _cron(wanted, zone, now)
+    return _at(wanted, zone, place) if re.match(r"\d{4}-\d\d-\d\d", wanted) else _cron(wanted, zone, now)
 
 
 def first_run(schedule: Schedule, now: float) -> float:
     """The first run. Raises InvalidArguments for a schedule without one."""
-    found = schedule.next_after(now, since=now)
-    if found is None:
+    if (found := schedule.next_after(now, since=now)) is None:
         raise InvalidArguments(
             f"{schedule.text} is in the past; give a time to come"
             if schedule.once
@@ -90,7 +84,6 @@ def first_run(schedule: Schedule, now: float) -> float:
 
 
 def zone_of(name: str) -> tzinfo:
-    """Raises InvalidArguments for an unknown name."""
     from zoneinfo import ZoneInfo
 
     if name.upper() == "UTC":
@@ -105,18 +98,14 @@ def local_zone() -> str:
     """The name of this machine's time zone; UTC when it is unknown."""
     named = os.environ.get("TZ", "").lstrip(":")
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    for name in (named, linked):
-        if name:
-            try:
-                zone_of(name)
-            except InvalidArguments:
-                continue
+    for name in filter(None, (named, linked)):
+        with contextlib.suppress(InvalidArguments):
+            zone_of(name)
             return name
     return "UTC"
 
 
 def shown(at: float | None, zone: str) -> str:
-    """A time as text, in its zone."""
     return "" if at is None else datetime.fromtimestamp(at, zone_of(zone)).isoformat(timespec="seconds")
 
 
@@ -143,8 +132,7 @@ def _cron(text: str, zone: str, now: float) -> Schedule:
     from cronsim import CronSim, CronSimError
 
     expression = _NICKNAMES.get(text.lower(), text)
-    fields = len(expression.split())
-    if fields != 5:
+    if (fields := len(expression.split())) != 5:
         counted = f"; it has {fields} fields, not 5" if "*" in text else ""
         raise InvalidArguments(f"{text[:100]!r} is not a schedule{counted}. Schedules look like {EXAMPLES}")
     try:
@@ -176,7 +164,6 @@ def as_scheduler() -> Iterator[None]:
 
 
 def scheduler_pid() -> int | None:
-    """The process id of the running scheduler, if there is one."""
     try:
         who = (state_dir() / _WHO).read_text()
         return None if has_exited(who) else pid_of(who)

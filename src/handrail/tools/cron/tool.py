@@ -1,12 +1,11 @@
 """The tool `cronjob`: schedule jobs. It only stores them; `handrail cron run` runs them."""
 
-from ...core.builtin import integer, number, registry, text, texts, tool_schema
+from ...core.builtin import family, integer, number, registry, text, texts
 from ...types import Resources
 
 registry.register(
-    name="cronjob",
-    toolset="cronjob",
-    schema=tool_schema(
+    **family("cronjob", "handrail.tools.cron.job_requests")(
+        "cronjob",
         "Have something done at set times: a prompt for an agent, or one call of a tool. Schedules: cron "
         "('0 9 * * MON-FRI'), an interval ('30m', 'every 2h'), once ('in 2h', '2026-12-24T18:00'). Nobody is there when a "
         "job runs: put all that it needs into its prompt; what needs approval is denied. The user is asked before a job "
@@ -30,7 +29,6 @@ registry.register(
         timeout=number("Seconds that a run may take.", exclusiveMinimum=0, maximum=86400),
         model=text("For prompt: another model than usual."),
     ),
-    handler="handrail.tools.cron.job_requests:cronjob",
     emoji="⏰",
     resources=lambda args: (
         Resources(reads=("cron/jobs",)) if args.get("action") == "list" else Resources(writes=("cron/jobs",))

@@ -149,11 +149,8 @@ def read_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     """Return a page, the lines it covers, and where the next one starts."""
     files = files_of(context)
     path = path_argument(args)
-    window = Window(
-        number_argument(args, "offset", 1, least=1),
-        number_argument(args, "limit", DEFAULT_LIMIT, least=1),
-        number_argument(args, "column", 1, least=1),
-    )
+    usual = {"offset": 1, "limit": DEFAULT_LIMIT, "column": 1}
+    window = Window(*(number_argument(args, name, default, least=1) for name, default in usual.items()))
     current = existing(files, path)
     result: JsonDict = {"content": "", "path": well_formed(current.path)}
     if current.data is None:
@@ -216,7 +213,6 @@ def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> lis
 
 
 def write_file(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    """Return what was written, and the diff."""
     files, task_id = written_files_of(context), context.task_id
     path = path_argument(args)
     content = text_argument(args, "content")
@@ -323,9 +319,8 @@ def undo_actions(args: JsonDict, context: ToolContext) -> list[Action]:
         return []
     _, record = _chosen(args, context)
     why = "it takes back a call although others have changed its files since; what is there now is kept beside them"
-    return [
-        Action(ActionKind.TOOL, f"undo call {record.number}: {record.head}", details={"why": why, "rule": "undo.force"})
-    ]
+    about = {"why": why, "rule": "undo.force"}
+    return [Action(ActionKind.TOOL, f"undo call {record.number}: {record.head}", details=about)]
 
 
 def _chosen(args: JsonDict, context: ToolContext) -> tuple[Calls, CallRecord]:

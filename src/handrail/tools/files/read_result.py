@@ -14,16 +14,13 @@ _MATCH_SECONDS = 5.0
 
 
 def read_result(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    store = context.results
-    if store is None:
+    if (store := context.results) is None:
         raise ToolFailed("this runtime keeps no results")
     try:
         lines = list(_split(store.get(args["id"])))
     except ResultNotFound as error:
         raise ToolFailed(str(error)) from None
-    if args.get("pattern"):
-        return _matches(lines, args)
-    return _page(lines, args)
+    return _matches(lines, args) if args.get("pattern") else _page(lines, args)
 
 
 def _page(lines: list[str], args: JsonDict) -> str:
@@ -52,9 +49,8 @@ def _matches(lines: list[str], args: JsonDict) -> str:
     except regex.error as error:
         raise InvalidArguments(f"pattern is not a regular expression: {error}") from None
     except TimeoutError:
-        raise InvalidArguments(
-            f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
-        ) from None
+        problem = f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply"
+        raise InvalidArguments(problem) from None
     chosen: list[JsonDict] = []
     used = 0
     for hit in hits[skip : skip + limit]:

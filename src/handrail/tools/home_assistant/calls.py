@@ -1,8 +1,6 @@
-"""Run the calls of the `ha_*` tools, by Home Assistant's REST API, and say which may be made without asking.
-
-The user is asked about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or
-changes Home Assistant itself, and every service of a third-party integration: what is not known to be harmless.
-"""
+"""Run the calls of the `ha_*` tools, by Home Assistant's REST API, and say which may be made without asking. The user is asked
+about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or changes Home Assistant itself,
+and every service of a third-party integration: what is not known to be harmless."""
 
 import json
 import os
@@ -17,8 +15,8 @@ from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
 from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, ToolContext, Unavailable
-from . import check
+from ...types import JsonDict, ToolContext, Unavailable
+from .tool import check
 
 _MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200
@@ -27,6 +25,7 @@ _EVERYTHING = ("all", "none")
 _USUAL_URL = "http://homeassistant.local:8123"
 _MAX_REPLY_BYTES = 32 * 1024 * 1024  # the states of a big house
 _NAME = "Home Assistant"
+_FOREIGN = f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?"
 # The domains whose services only switch, set, show or say something, single services that do, and why others ask.
 _KNOWN = json.loads(Path(__file__).with_name("safe_services.json").read_text())
 _DOMAINS = frozenset(" ".join(_KNOWN["harmless_domains"]).split())
@@ -54,7 +53,6 @@ class Client:
         return _objects(self._good(await self._ask("GET", "services")), "domain", "services")
 
     async def state(self, entity_id: str) -> JsonDict | None:
-        """None when there is no such entity."""
         reply = await self._ask("GET", f"states/{entity_id}")
         if reply.status == 404 and reply.json() is not None:
             return None
@@ -70,7 +68,6 @@ class Client:
         return {str(each) for each in found} if isinstance(found, list) else set()
 
     async def call(self, domain: str, service: str, data: JsonDict, *, answers: bool) -> Any:
-        """What the service changed; with `answers` also its response."""
         path = f"services/{domain}/{service}{'?return_response' if answers else ''}"
         return self._good(await self._ask("POST", path, data))
 
@@ -91,9 +88,8 @@ class Client:
         if not reply.is_good:
             failure = reply.failure(_NAME)
             raise ToolFailed(without_key(str(failure), self._key), status=reply.status)
-        found = reply.json()
-        if found is None:
-            raise _not_home_assistant()
+        if (found := reply.json()) is None:
+            raise ToolFailed(_FOREIGN)
         return found
 
 
@@ -101,12 +97,8 @@ def _objects(found: Any, *names: str) -> list[JsonDict]:
     """Check once, here, what a server sends: it can be anything."""
     good = isinstance(found, list) and all(isinstance(each, dict) and set(names) <= each.keys() for each in found)
     if not good:
-        raise _not_home_assistant()
+        raise ToolFailed(_FOREIGN)
     return list(found)
-
-
-def _not_home_assistant() -> ToolFailed:
-    return ToolFailed(f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?")
 
 
 async def ha_list_entities(args: JsonDict, *, context: ToolContext, **_: object) -> str:
@@ -132,8 +124,7 @@ async def ha_list_entities(args: JsonDict, *, context: ToolContext, **_: object)
 
 async def ha_get_state(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, entity_id = Client(context), args["entity_id"]
-    state = await client.state(entity_id)
-    if state is None:
+    if (state := await client.state(entity_id)) is None:
         raise await unknown_entity(client, entity_id)
     kept = ("entity_id", "state", "attributes", "last_changed", "last_updated")
     return tool_result({name: state[name] for name in kept if name in state})
@@ -145,10 +136,8 @@ async def ha_list_services(args: JsonDict, *, context: ToolContext, **_: object)
     if not domain:
         return tool_result(services={name: sorted(services) for name, services in sorted(by_domain.items())})
     if domain not in by_domain:
-        near = nearest(domain, by_domain)
-        raise InvalidArguments(
-            f"Home Assistant has no services of the domain {domain!r}", argument="domain", did_you_mean=near
-        )
+        about = {"argument": "domain", "did_you_mean": nearest(domain, by_domain)}
+        raise InvalidArguments(f"Home Assistant has no services of the domain {domain!r}", **about)
     return tool_result(services={f"{domain}.{name}": _service(about) for name, about in by_domain[domain].items()})
 
 
@@ -216,10 +205,6 @@ def actions(args: JsonDict, _: ToolContext) -> list[Action]:
     return [] if asked is None else [asked]
 
 
-def resources(_: JsonDict, __: ToolContext) -> Resources:
-    return Resources(writes=("home assistant",))  # one after the other, in the model's order
-
-
 async def ha_call_service(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     client, data = Client(context), data_of(args)
     domain, service = args["domain"], args["service"]
@@ -260,10 +245,14 @@ def _result(service: str, done: Any) -> JsonDict:
 
 def question(service: str, data: Mapping[str, object]) -> Action | None:
     """The question for the gate about a call of `service` (`domain.name`); None for a harmless one."""
-    entities = entities_of(data)
-    if _is_harmless(service, entities, data):
+    entities, domain = entities_of(data), service.partition(".")[0]
+    if service in _FOR_ANY_DOMAIN:
+        known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
+        is_harmless = bool(entities) and known and data.keys() == {"entity_id"}
+    else:
+        is_harmless = service in _SERVICES or domain in _DOMAINS
+    if is_harmless:
         return None
-    domain = service.partition(".")[0]
     why = _WHY.get(domain, "it is not known to be harmless")
     details: JsonDict = {"why": f"{service} in Home Assistant: {why}"}
     others = {name: value for name, value in data.items() if name != "entity_id"}
@@ -280,10 +269,3 @@ def entities_of(data: Mapping[str, object]) -> list[str]:
     named = data.get("entity_id")
     parts = named if isinstance(named, list) else str(named or "").split(",")
     return [str(part).strip() for part in parts if str(part).strip()]
-
-
-def _is_harmless(service: str, entities: list[str], data: Mapping[str, object]) -> bool:
-    if service in _FOR_ANY_DOMAIN:
-        known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
-        return bool(entities) and known and data.keys() == {"entity_id"}
-    return service in _SERVICES or service.partition(".")[0] in _DOMAINS

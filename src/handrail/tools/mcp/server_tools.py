@@ -1,7 +1,6 @@
 """The tools of MCP servers as tools of a registry: `mcp__server__tool`, in the toolset `mcp-server`."""
 
-from __future__ import annotations
-
+import contextlib
 import hashlib
 import json
 import logging
@@ -24,7 +23,6 @@ from ...mcp_client.oauth import Browse
 from ...mcp_client.result_conversion import prompt_of, resource_of, result_of
 from ...mcp_client.sdk import exceptions, mcp
 from ...mcp_client.server_config import Server
-from ...mcp_client.server_requests import Sampler
 from ...mcp_client.tool_listing import Listed, Offer, Pins
 from ...protocols import Action, ActionKind, Preview
 from ...settings.schema import Config
@@ -36,6 +34,7 @@ PREFIX = "mcp__"
 START_SECONDS = 1.5
 _MAX_NAME = 64
 _MAX_INSTRUCTIONS = 10_000
+Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -47,11 +46,9 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def discover_mcp_tools(app: Any = None) -> list[str]:
-    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice.
-
-    `app` is a Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
-    `connect_timeout`; a server that connects later adds its tools then.
-    """
+    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice. `app` is a
+    Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
+    `connect_timeout`; a server that connects later adds its tools then."""
     # By name, as the application is a row above: only this documented function needs the default one.
     tools: McpTools | None = (app or import_module("handrail.model_tools").default()).mcp
     if tools is None:
@@ -62,11 +59,9 @@ def discover_mcp_tools(app: Any = None) -> list[str]:
 
 
 class McpTools:
-    """The servers' tools in a registry, kept up to date with the servers.
-
-    With `browse`, which shows a page to the user, a server that wants a login gets one. `folder` holds the trusted
-    definitions. By `config` the programs of servers are protected, and hosts are denied.
-    """
+    """The servers' tools in a registry, kept up to date with the servers. With `browse`, which shows a page to the user, a
+    server that wants a login gets one. `folder` holds the trusted definitions. By `config` the programs of servers are
+    protected, and hosts are denied."""
 
     def __init__(
         self,
@@ -90,15 +85,10 @@ class McpTools:
         self._not_installed = ""
         self._lock = threading.Lock()
 
-    def ask_model_by(self, sampler: Sampler) -> None:
-        """Set how a server may call the model, if its settings allow it."""
-        self.connections.requests.sampler = sampler
-
     def start(self, wait: float = START_SECONDS) -> None:
         """Servers that need longer than `wait` seconds add their tools when they are connected."""
-        if not self._start():
-            return
-        self.connections.wait(wait)
+        if self._start():
+            self.connections.wait(wait)
 
     def _start(self, names: Sequence[str] | None = None) -> bool:
         """False without the package that it takes: everything else goes on."""
@@ -112,7 +102,6 @@ class McpTools:
         return True
 
     def names(self) -> list[str]:
-        """The names of the registered tools, sorted."""
         with self._lock:
             return sorted(name for names in self._names.values() for name in names)
 
@@ -144,13 +133,11 @@ class McpTools:
         """Connect to one server and wait until it answers or has failed. Returns why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
         if not server.problem and server.settings.enabled and self._start([name]):
-            self.connections.wait(
-                server.settings.connect_timeout + CLOSE_SECONDS, [name]
-            )  # it is ended before it has failed
+            # It is ended before it has failed.
+            self.connections.wait(server.settings.connect_timeout + CLOSE_SECONDS, [name])
         return self._why_missing(server)
 
     def absent(self) -> dict[str, str]:
-        """The enabled servers whose tools are missing, and why."""
         wanted = [server for server in self.connections.servers.values() if server.settings.enabled]
         return {server.name: why for server in wanted if (why := self._why_missing(server))}
 
@@ -174,7 +161,11 @@ class McpTools:
         with self._lock:
             if offer.left_out:
                 log.warning("MCP server %s has %d more tools than max_tools", server.name, offer.left_out)
-            doubts = self.doubts[server.name] = self._review(server, offer)
+            try:
+                doubts = Pins(server, self._folder).review(offer.tools)
+            except (HandrailError, OSError) as error:  # without the comparison nothing is trusted
+                doubts = {tool.name: str(error) for tool in offer.tools}
+            self.doubts[server.name] = doubts
             now: set[str] = set()
             for tool in offer.tools:
                 now |= self._register(server, tool, _call(tool), doubts.get(tool.name, ""))
@@ -186,12 +177,6 @@ class McpTools:
             self._names[server.name] = now
             if now:
                 self._registry.register_toolset_alias(server.name, f"mcp-{server.name}")
-
-    def _review(self, server: Server, offer: Offer) -> dict[str, str]:
-        try:
-            return Pins(server, self._folder).review(offer.tools)
-        except (HandrailError, OSError) as error:  # without the comparison nothing is trusted
-            return {tool.name: str(error) for tool in offer.tools}
 
     def _register(self, server: Server, tool: Listed, work: Work, doubt: str = "") -> set[str]:
         """Returns the registered name; nothing if the tool cannot be registered."""
@@ -231,9 +216,6 @@ class McpTools:
             return self.connections.use(server, lambda client: work(client, args, context), context)
 
         return handle
-
-
-Work = Callable[["mcp.Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:
@@ -282,22 +264,17 @@ def _call(tool: Listed) -> Work:
 
 
 async def _list_resources(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:
+    def shown(listed: Sequence[Any]) -> list[JsonDict]:
+        fields = {"uri", "uri_template", "name", "description", "mime_type"}
+        return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in listed]
+
     page = await client.list_resources(cursor=args.get("cursor"))
-    fields = {"uri", "name", "description", "mime_type"}
-    found = {"resources": [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resources]}
-    if not args.get("cursor") and (templates := await _resource_templates(client)):
-        found["resource_templates"] = templates
+    found = {"resources": shown(page.resources)}
+    if not args.get("cursor"):
+        with contextlib.suppress(exceptions.MCPError):  # older servers have no URI templates for what cannot be listed
+            if templates := shown((await client.list_resource_templates()).resource_templates):
+                found["resource_templates"] = templates
     return {**found, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
-
-
-async def _resource_templates(client: mcp.Client) -> list[JsonDict]:
-    """URI templates for what cannot be listed. Older servers have none."""
-    fields = {"uri_template", "name", "description", "mime_type"}
-    try:
-        page = await client.list_resource_templates()
-    except exceptions.MCPError:
-        return []
-    return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
 
 
 async def _read_resource(client: mcp.Client, args: JsonDict, _: ToolContext) -> Any:

@@ -6,23 +6,13 @@ import binascii
 import hashlib
 import posixpath
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from ...base.safe_text import well_formed
 from ...base.temporary_folders import temporary_folder
 from ...base.workers import pool
 from ...core.outcome import Outcome, tool_result
 from ...errors import InvalidArguments, ToolError, ToolFailed
-from ...files.task_arguments import (
-    judged_path,
-    path_argument,
-    read_name,
-    text_argument,
-    write_actions,
-    written_files_of,
-    written_name,
-)
+from ...files.task_arguments import path_argument, read_name, save, text_argument, write_actions, written_name
 from ...media import ESPEAK
 from ...media.images import analyze, check_suffix, in_format, picture_at
 from ...media.providers import Place, chat, place_of, post
@@ -45,24 +35,18 @@ _MERGE = (
 )
 
 
-def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str:
-    """Depends on the arguments alone, so it is the same for the gate and for the tool."""
+def _path(args: JsonDict) -> str:
+    """Where an image or a sound is saved. By the arguments alone, so it is the same for the gate and for the tool."""
     if args.get("output_path"):
         return path_argument(args, "output_path")
-    digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()
-    return f"{prefix}-{digest[:8]}{suffix}"
-
-
-def save(data: bytes, path: str, context: ToolContext) -> str:
-    """Write into the task's files and return the resolved path."""
-    resolved = judged_path(path, context)
-    written_files_of(context).write(resolved, data)
-    return well_formed(resolved)
+    is_image = "prompt" in args
+    words = [args["prompt"], args.get("aspect_ratio")] if is_image else [args.get("text")]
+    digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()[:8]
+    return f"image-{digest}.png" if is_image else f"speech-{digest}.wav"
 
 
 async def image_generate(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    """Return where the image is, and its size."""
-    config, path = context.config, _image_path(args)
+    config, path = context.config, _path(args)
     place, suffix = place_of(config.media.image_model, config), posixpath.splitext(path)[1]
     check_suffix(suffix)
     context.progress(f"{place.model} draws")
@@ -83,24 +67,13 @@ async def image_generate(args: JsonDict, *, context: ToolContext, **_: object) -
     return tool_result({"path": saved, **size, "model": place.model, **more})
 
 
-def _image_path(args: JsonDict) -> str:
-    return output_path(args, "image", ".png", args.get("prompt"), args.get("aspect_ratio"))
-
-
 def file_resources(args: JsonDict, context: ToolContext) -> Resources:
-    """Of a call that makes an image or a sound file."""
-    path = _image_path(args) if "prompt" in args else _sound_path(args)
-    return Resources(writes=(written_name(path, context),))
+    return Resources(writes=(written_name(_path(args), context),))
 
 
 def file_actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    is_image = "prompt" in args
-    shown = (
-        f"[an image that is made of:]\n{args['prompt']}"
-        if is_image
-        else f"[speech that is made of:]\n{args.get('text')}"
-    )
-    return write_actions([_image_path(args) if is_image else _sound_path(args)], context, lambda: Preview(shown))
+    what, words = ("an image", args["prompt"]) if "prompt" in args else ("speech", args.get("text"))
+    return write_actions([_path(args)], context, lambda: Preview(f"[{what} that is made of:]\n{words}"))
 
 
 async def _downloaded(url: str, place: Place) -> bytes:
@@ -115,8 +88,7 @@ async def _downloaded(url: str, place: Place) -> bytes:
 
 
 async def text_to_speech(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    """Return where the sound file is."""
-    config, path = context.config, _sound_path(args)
+    config, path = context.config, _path(args)
     text, model = text_argument(args, "text"), config.media.speech_model
     limit = _MAX_MODEL_CHARS if model else _MAX_CHARS
     if not text.strip():
@@ -127,16 +99,11 @@ async def text_to_speech(args: JsonDict, *, context: ToolContext, **_: object) -
     suffix = path.rpartition(".")[2].lower()
     allowed = FORMATS if model else ("wav",)
     if suffix not in allowed:
-        raise InvalidArguments(
-            f"output_path must end in {', '.join('.' + each for each in allowed)}", argument="output_path"
-        )
+        endings = ", ".join(f".{each}" for each in allowed)
+        raise InvalidArguments(f"output_path must end in {endings}", argument="output_path")
     data = await (_by_model(text, suffix, config) if model else _by_espeak(text, config.media.speech_voice))
     saved = await asyncio.wrap_future(pool.submit(save, data, path, context))
     return tool_result(path=saved, bytes=len(data), by=model or ESPEAK)
-
-
-def _sound_path(args: JsonDict) -> str:
-    return output_path(args, "speech", ".wav", args.get("text"))
 
 
 async def _by_model(text: str, suffix: str, config: Config) -> bytes:
@@ -193,14 +160,11 @@ async def mixture_of_agents(args: JsonDict, *, context: ToolContext, **_: object
     facts: JsonDict = {"models": list(good), **({"failed": failed} if failed else {})}
     if len(good) == 1:
         return tool_result({"answer": next(iter(good.values())), **facts})
-    answer = await chat(place_of(merger, config), _for_merger(question, list(good.values())), config=config)
-    return tool_result({"answer": answer, **facts, "merged_by": merger})
-
-
-def _for_merger(question: str, answers: list[str]) -> list[dict[str, Any]]:
-    marked = [f"--- answer {number} ---\n{answer}" for number, answer in enumerate(answers, 1)]
+    marked = [f"--- answer {number} ---\n{answer}" for number, answer in enumerate(good.values(), 1)]
     body = "\n\n".join([f"--- question ---\n{question}", *marked, "--- end of the answers ---"])
-    return [{"role": "system", "content": _MERGE}, {"role": "user", "content": body}]
+    messages = [{"role": "system", "content": _MERGE}, {"role": "user", "content": body}]
+    answer = await chat(place_of(merger, config), messages, config=config)
+    return tool_result({"answer": answer, **facts, "merged_by": merger})
 
 
 async def vision_analyze(args: JsonDict, *, context: ToolContext, **_: object) -> Outcome:

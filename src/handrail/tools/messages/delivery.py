@@ -2,6 +2,7 @@
 
 import asyncio
 import posixpath
+from functools import partial
 
 from ...base.workers import pool
 from ...core.outcome import tool_result
@@ -35,8 +36,7 @@ async def send_message(args: JsonDict, *, context: ToolContext, **_: object) -> 
     paths = args.get("attachments") or []
     if paths and not target.takes_files:
         raise ToolFailed(f"{name!r} takes no files; send a message that says where they are")
-    why = target.check()
-    if why is not None:
+    if (why := target.check()) is not None:
         raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
     work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
     message = OutgoingMessage(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
@@ -56,8 +56,5 @@ def actions(args: JsonDict, _: ToolContext) -> list[Action]:
 
 
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:
-    found = []
-    for path in paths:
-        data = read_bytes(files, path, max_bytes=max_bytes)
-        found.append(Attachment(posixpath.basename(path) or "file", data))
-    return tuple(found)
+    read = partial(read_bytes, files, max_bytes=max_bytes)
+    return tuple(Attachment(posixpath.basename(path) or "file", read(path)) for path in paths)

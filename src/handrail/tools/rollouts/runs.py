@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,7 +51,6 @@ def folder_of(run_id: str) -> Path:
 
 
 def planned(args: JsonDict, config: Config, before: Plan | None, tools: Toolbox | None) -> Plan:
-    """The plan as a call would make or change it. Raises InvalidArguments."""
     given = {name: args[name] for name in Plan._fields if args.get(name) is not None}
     if before is None and "environment" not in given:
         raise InvalidArguments("environment is needed", argument="environment")
@@ -131,8 +129,7 @@ def described(run: Run, rollouts: list[Rollout]) -> JsonDict:
         answer["seconds"] = round((run.ended or time.time()) - run.started, 1)
     if run.error:
         answer["error"] = run.error
-    rewards = [each.reward for each in rollouts if each.reward is not None]
-    if rewards:
+    if rewards := [each.reward for each in rollouts if each.reward is not None]:
         answer["mean_reward"] = round(statistics.fmean(rewards), 4)
     return answer
 
@@ -143,12 +140,9 @@ def results(run: Run, rollouts: list[Rollout], form: str) -> JsonDict:
     by_task: dict[str, list[float]] = {}
     for each in scored:
         by_task.setdefault(each.task, []).append(float(each.reward or 0.0))
-    listed = [
-        {name: value for name, value in _shown(each).items() if value not in (None, "")} for each in rollouts[:_SHOWN]
-    ]
     answer = described(run, rollouts)
     answer["tasks"] = {task: round(statistics.fmean(rewards), 4) for task, rewards in by_task.items()}
-    answer["each"] = listed
+    answer["each"] = [_shown(each) for each in rollouts[:_SHOWN]]
     if len(rollouts) > _SHOWN:
         answer["hint"] = f"the first {_SHOWN} are listed; all of them are in the file"
     answer["trajectories"] = str(export(run, scored, form))
@@ -160,7 +154,9 @@ def export(run: Run, rollouts: list[Rollout], form: str) -> Path:
     path = folder_of(run.id) / f"trajectories-{form}.jsonl"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     wanted = {str(each.number): each for each in rollouts}
-    made = {each["id"]: each["messages"] for each in _trajectories(path.parent) if each["id"] in wanted}
+    made: dict[str, Any] = {}
+    with contextlib.suppress(FileNotFoundError), open(path.parent / TRAJECTORIES_NAME, encoding="utf-8") as lines:
+        made = {each["id"]: each["messages"] for each in map(json.loads, lines) if each["id"] in wanted}
     with open(path, "w", encoding="utf-8") as file:
         for number, each in wanted.items():
             about = {"run": run.id, "rollout": each.number, "task": each.task, "reward": each.reward}
@@ -172,16 +168,12 @@ def export(run: Run, rollouts: list[Rollout], form: str) -> Path:
     return path
 
 
-def _trajectories(folder: Path) -> Iterator[JsonDict]:
-    with contextlib.suppress(FileNotFoundError), open(folder / TRAJECTORIES_NAME, encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
-def _shown(each: Rollout) -> dict[str, Any]:
-    return {
+def _shown(each: Rollout) -> JsonDict:
+    facts = {
         "rollout": each.number, "task": each.task, "state": each.state.value, "reward": each.reward,
         "ended_by": each.ended_by, "error": each.error, "model_calls": each.model_calls or None,
     }  # fmt: skip
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 class Found(NamedTuple):
@@ -192,10 +184,6 @@ class Found(NamedTuple):
     path: str = ""
     target: str = ""
     problem: str = ""
-
-    @property
-    def place(self) -> str:
-        return self.path or self.target
 
 
 def environments_folder(config: Config) -> Path:
@@ -215,18 +203,12 @@ def find(config: Config) -> dict[str, Found]:
 
 def named(name: str, config: Config) -> Found:
     """Raises InvalidArguments for an environment that is unknown or cannot be used."""
-    found = find(config)
+    found, folder = find(config), environments_folder(config)
     if name not in found:
-        known = (
-            did_you_mean(name, found)
-            if found
-            else f"there is none yet: put a Python file into {environments_folder(config)}"
-        )
+        known = did_you_mean(name, found) if found else f"there is none yet: put a Python file into {folder}"
         raise InvalidArguments(f"unknown environment {name!r}; {known}", argument="environment")
-    if found[name].problem:
-        raise InvalidArguments(
-            f"the environment {name!r} cannot be used: {found[name].problem}", argument="environment"
-        )
+    if problem := found[name].problem:
+        raise InvalidArguments(f"the environment {name!r} cannot be used: {problem}", argument="environment")
     return found[name]
 
 
@@ -254,13 +236,9 @@ def _defined(node: ast.stmt) -> list[str]:
 
 
 def rl_list_environments(_: JsonDict, *, context: ToolContext, **__: object) -> str:
-    config = context.config
-    listed = [
-        {name: value for name, value in each._asdict().items() if value} for _, each in sorted(find(config).items())
-    ]
-    hint = (
-        {} if listed else {"hint": f"there is none; an environment is a Python file in {environments_folder(config)}"}
-    )
+    found, folder = sorted(find(context.config).items()), environments_folder(context.config)
+    listed = [{name: value for name, value in each._asdict().items() if value} for _, each in found]
+    hint = {} if listed else {"hint": f"there is none; an environment is a Python file in {folder}"}
     return tool_result({"environments": listed, **hint})
 
 
@@ -311,7 +289,8 @@ def _planned(args: JsonDict) -> Run:
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     plan = _planned(args).plan
-    place = named(plan.environment, context.config).place
+    chosen = named(plan.environment, context.config)
     lines = [f"{name}: {value}" for name, value in plan._asdict().items() if value not in ("", 0, None)]
     why = "runs the code of an environment on this machine, and agents that ask a model many times"
-    return [Action(ActionKind.TOOL, "\n".join([f"start rollouts with {place}", *lines]), details={"why": why})]
+    text = "\n".join([f"start rollouts with {chosen.path or chosen.target}", *lines])
+    return [Action(ActionKind.TOOL, text, details={"why": why})]

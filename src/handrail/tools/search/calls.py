@@ -5,7 +5,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,24 +26,20 @@ _MIN_PREFIX = 4
 
 def tool_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     entries = _searchable(_toolbox(context))
-    found = index_of(entries).search(args["query"], limit=args.get("limit") or 5)
-    if not found:
+    if not (found := index_of(entries).search(args["query"], limit=args.get("limit") or 5)):
         sets = sorted({entry.toolset for entry in entries})
         hint = f"nothing matches; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
         return tool_result({"tools": [], "note": hint})
-    return tool_result(
-        {"tools": [{"name": one.entry.name, "call": _call(one.entry), "does": _summary(one.entry)} for one in found]}
-    )
+    shown = [{"name": one.entry.name, "call": _call(one.entry), "does": _summary(one.entry)} for one in found]
+    return tool_result({"tools": shown})
 
 
 def tool_describe(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     known = {entry.name: entry for entry in _searchable(_toolbox(context))}
-    described: list[JsonDict] = []
     for name in args["names"]:
         if name not in known:
             raise _unknown(name, known)
-        described.append(known[name].schema)
-    return tool_result({"tools": described})
+    return tool_result({"tools": [known[name].schema for name in args["names"]]})
 
 
 async def tool_call(args: JsonDict, *, context: ToolContext, **_: object) -> Any:
@@ -170,36 +166,29 @@ class Index:
         return found
 
 
-@lru_cache(maxsize=4)
-def index_of(entries: tuple[ToolEntry, ...]) -> Index:
-    return Index(entries)
+index_of = lru_cache(maxsize=4)(Index)
 
 
 def _texts(entry: ToolEntry) -> dict[str, list[str]]:
     summary, _, rest = entry.description.strip().partition("\n")
     first, dot, more = summary.partition(". ")
-    properties = entry.schema["parameters"].get("properties", {})
+    arguments = [
+        f"{name} {schema.get('description', '')} {' '.join(map(str, schema.get('enum') or ()))}"
+        if isinstance(schema, dict)
+        else name
+        for name, schema in entry.schema["parameters"].get("properties", {}).items()
+    ]
     return {
         "name": words(entry.name),
         "toolset": words(entry.toolset),
         "summary": words(first),
         "rest": words(f"{more if dot else ''} {rest}"),
-        "arguments": words(" ".join(_argument_texts(properties))),
+        "arguments": words(" ".join(arguments)),
     }
 
 
-def _argument_texts(properties: dict[str, object]) -> Iterable[str]:
-    for name, schema in properties.items():
-        yield name
-        if isinstance(schema, dict):
-            yield str(schema.get("description", ""))
-            yield " ".join(str(one) for one in schema.get("enum") or ())
-
-
 _WORDS = re.compile(r"[^\W_]+")
-
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
 _STOP = frozenset(
     "a about all an and any anything are as at be by can could did do does for from has have how i if in into is it "
     "its like me my of on or our should so some something that the their them then there these this to up us use used using "

@@ -20,22 +20,19 @@ from .library import FILE, Library, Skill, Source, State, check_name, parse, sus
 MAX_CHARS = 16_000
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_DEPTH = 4
+_HOW_TO = "for commands, the user sets missing variables, and lists hidden ones in terminal.allowed_secrets"
 
 
 def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    found = _library(context).all()
+    found = Library(context.config.skills).all()
     category = args.get("category")
     ready = [skill for skill in found if skill.state is State.READY and category in (None, "", skill.place.category)]
-    result: JsonDict = {
-        "skills": [
-            {
-                "name": skill.name,
-                "description": skill.header.description,
-                **({"category": skill.place.category} if skill.place.category else {}),
-            }
-            for skill in sorted(ready, key=lambda skill: skill.name)
-        ]
-    }
+    shown = [
+        {"name": one.name, "description": one.header.description}
+        | ({"category": one.place.category} if one.place.category else {})
+        for one in sorted(ready, key=lambda skill: skill.name)
+    ]
+    result: JsonDict = {"skills": shown}
     held = sum(skill.state in (State.UNTRUSTED, State.SUSPICIOUS, State.BROKEN) for skill in found)
     if held:
         result["held_back"] = held
@@ -45,7 +42,7 @@ def skills_list(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     try:
-        library = _library(context)
+        library = Library(context.config.skills)
         skill, files = library.open(args["name"])
         path = args.get("file_path") or FILE
         if path not in files:
@@ -62,9 +59,7 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     hidden = [name for name in header.variables if is_secret_name(name) and name not in (*allowed, *missing)]
     more: JsonDict = {"variables": list(header.variables), "missing_variables": missing, "hidden_variables": hidden}
     if missing or hidden:
-        more["note"] = (
-            "for commands, the user sets missing variables, and lists hidden ones in terminal.allowed_secrets"
-        )
+        more["note"] = _HOW_TO
     if skill.place.source is Source.PLUGIN:
         plugin = f"{skill.name.partition(':')[0]}:"
         related = [each.name for each in library.ready() if each.name.startswith(plugin) and each.name != skill.name]
@@ -80,7 +75,7 @@ def skill_view(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 
 def skill_manage(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    change = plan(args, _library(context))
+    change = plan(args, Library(context.config.skills))
     apply(change)
     if change.after is None:
         return tool_result(removed=change.place)
@@ -88,11 +83,8 @@ def skill_manage(args: JsonDict, *, context: ToolContext, **_: object) -> str:
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return [question(plan(args, _library(context)), lambda: preview(plan(args, _library(context))))]
-
-
-def _library(context: ToolContext) -> Library:
-    return Library(context.config.skills)
+    library = Library(context.config.skills)
+    return [question(plan(args, library), lambda: preview(plan(args, library)))]
 
 
 class Change(NamedTuple):
@@ -115,17 +107,22 @@ class Change(NamedTuple):
 def plan(args: JsonDict, library: Library) -> Change:
     """What a call of skill_manage would do. Raises InvalidArguments when it cannot be done."""
     try:
-        check_name(args.get("name"))
-        return _PLANS[args["action"]](args, library)
+        name = check_name(args.get("name"))
+        if args["action"] == "create":
+            return _create(args, library)
+        skill, files = library.open(name)
+        if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
+            place = skill.place.folder
+            raise SkillError(f"{name} is in {place}, which is not yours to change; create one of another name")
+        return _PLANS[args["action"]](args, skill, files)
     except SkillError as error:
         raise InvalidArguments(str(error)) from None
 
 
 def question(change: Change, preview: Callable[[], Preview]) -> Action:
     """The question for the gate. A skill is read in every later session, so the user sees all of it, or what changes."""
-    removes = change.after is None
     details = {"why": "a skill is followed in all later sessions", "rule": "skills.write"}
-    if removes:
+    if change.after is None:
         details = {"why": "removes what the user or an earlier session wrote", "rule": "skills.remove"}
     return Action(ActionKind.TOOL, f"{change.action} {change.place}", details=details, preview=preview)
 
@@ -141,7 +138,10 @@ def preview(change: Change) -> Preview:
 def apply(change: Change) -> None:
     try:
         if change.after is not None:
-            _stay_inside(change)
+            root, parent = os.path.realpath(user_folder()), os.path.realpath(os.path.dirname(change.place))
+            # A link may have been created since the skill was read.
+            if os.path.islink(change.place) or not f"{parent}{os.sep}".startswith(f"{root}{os.sep}"):
+                raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")
             replace_file(os.path.realpath(change.place), change.after.encode())
         elif change.path:
             os.unlink(change.place)
@@ -164,15 +164,13 @@ def _create(args: JsonDict, library: Library) -> Change:
     return Change("create", name, str(folder), FILE, text)
 
 
-def _edit(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _edit(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     text = _text(args, "content")
     _check_file(skill.name, FILE, text)
     return Change("edit", skill.name, skill.place.folder, FILE, text, text_of(files, FILE))
 
 
-def _patch(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _patch(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path = FILE if not args.get("file_path") else _inner(args["file_path"], files, may_be_new=False)
     old, new = _text(args, "old_string"), _text(args, "new_string", may_be_empty=True)
     before = text_of(files, path)
@@ -185,33 +183,23 @@ def _patch(args: JsonDict, library: Library) -> Change:
     return Change("patch", skill.name, skill.place.folder, path, after, before)
 
 
-def _delete(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _delete(_: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     return Change("delete", skill.name, skill.place.folder, "", None, files=tuple(sorted(files)))
 
 
-def _write_file(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _write_file(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path, text = _inner(args.get("file_path"), files, may_be_new=True), _text(args, "file_content")
     _check_file(skill.name, path, text)
     before = text_of(files, path) if path in files else None
     return Change("write", skill.name, skill.place.folder, path, text, before)
 
 
-def _remove_file(args: JsonDict, library: Library) -> Change:
-    skill, files = _own(args["name"], library)
+def _remove_file(args: JsonDict, skill: Skill, files: dict[str, bytes]) -> Change:
     path = _inner(args.get("file_path"), files, may_be_new=False)
     return Change("remove", skill.name, skill.place.folder, path, None, text_of(files, path))
 
 
-_PLANS = {plan.__name__[1:]: plan for plan in (_create, _edit, _patch, _delete, _write_file, _remove_file)}
-
-
-def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:
-    skill, files = library.open(name)
-    if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
-        raise SkillError(f"{name} is in {skill.place.folder}, which is not yours to change; create one of another name")
-    return skill, files
+_PLANS = {plan.__name__[1:]: plan for plan in (_edit, _patch, _delete, _write_file, _remove_file)}
 
 
 def _text(args: JsonDict, name: str, *, may_be_empty: bool = False) -> str:
@@ -230,8 +218,7 @@ def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
     parts = path.removeprefix("./").split("/")
     if len(parts) > _MAX_DEPTH or not all(map(_PART.fullmatch, parts)):
         raise SkillError(f"{path[:100]!r} is not a path in a skill; one looks like references/checklist.md")
-    inner = "/".join(parts)
-    if inner == FILE:
+    if (inner := "/".join(parts)) == FILE:
         raise SkillError(f"{FILE} is changed by the actions edit and patch")
     if not may_be_new and inner not in files:
         raise SkillError(f"the skill has no file {inner}; it has: {', '.join(sorted(files))}")
@@ -247,14 +234,5 @@ def _check_file(name: str, path: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise SkillError(f"{path} would hold half of a character; send complete ones") from None
-    found = suspicion_of_file(path, text)
-    if found:
+    if found := suspicion_of_file(path, text):
         raise SkillError(f"{found}. Say it in plain words that the user can read, or leave it out")
-
-
-def _stay_inside(change: Change) -> None:
-    """Refuse a link that was created since the skill was read."""
-    parent = os.path.dirname(change.place)
-    root = os.path.realpath(user_folder())
-    if os.path.islink(change.place) or not f"{os.path.realpath(parent)}{os.sep}".startswith(f"{root}{os.sep}"):
-        raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")

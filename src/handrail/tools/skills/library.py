@@ -1,10 +1,6 @@
-"""Which skills there are, which of them a model may see, and why not the others.
-
-A project's skills were written by others, and a folder that `skills.folders` names can be written by an agent: a model sees
-these once the user trusts their present content. The same holds for any skill that seems to hide instructions.
-"""
-
-from __future__ import annotations
+"""Which skills there are, which of them a model may see, and why not the others. A project's skills were written by others, and
+a folder that `skills.folders` names can be written by an agent: a model sees these once the user trusts their present content.
+The same holds for any skill that seems to hide instructions."""
 
 import os
 import re
@@ -75,8 +71,7 @@ def find(settings: SkillsConfig) -> Iterator[Place]:
     for folder in settings.folders:
         yield from _below(Path(os.path.expanduser(folder)), Source.FOLDER)
     for _, target in sorted(entry_points(GROUP)):
-        inside = _of_package(target)
-        if inside is not None:
+        if (inside := _of_package(target)) is not None:
             yield from _below(inside, Source.PIP)
     for above in folders_above():
         for name in PROJECT_FOLDERS:
@@ -118,6 +113,16 @@ class State(Enum):
     BROKEN = "broken"
 
 
+class Header(NamedTuple):
+    """A skill's header. `description` is all that a model knows of it before it reads it."""
+
+    name: str
+    description: str
+    compatibility: str = ""
+    allowed_tools: str = ""
+    variables: tuple[str, ...] = ()  # environment variables that it needs
+
+
 class Skill(NamedTuple):
     """One skill that was found. `reason` says why a model does not see it, and what to do."""
 
@@ -135,6 +140,15 @@ class Skill(NamedTuple):
     @property
     def name(self) -> str:
         return self.header.name
+
+
+class Inspected(NamedTuple):
+    """The result of an inspection. `problem` says why the folder is not a skill."""
+
+    header: Header | None
+    problem: str = ""
+    digest: str = ""
+    suspicion: str = ""
 
 
 class Library:
@@ -205,8 +219,7 @@ class Library:
 def skills_prompt(found: Iterable[Skill]) -> str:
     """The part of a system prompt for a model that has the tool skill_view. Empty when there are no skills."""
     shown = [skill for skill in found if skill.state is State.READY and skill.place.source is not Source.PLUGIN]
-    lines = sorted(f"- {skill.name}: {skill.header.description}" for skill in shown)
-    if not lines:
+    if not (lines := sorted(f"- {skill.name}: {skill.header.description}" for skill in shown)):
         return ""
     if sum(len(line) + 1 for line in lines) > MAX_PROMPT_CHARS:
         lines = [line if len(line) <= _SHORT_CHARS else f"{line[: _SHORT_CHARS - 1]}…" for line in lines]
@@ -216,18 +229,7 @@ def skills_prompt(found: Iterable[Skill]) -> str:
     return "\n".join([_INTRODUCTION, *lines])
 
 
-class Header(NamedTuple):
-    """A skill's header. `description` is all that a model knows of it before it reads it."""
-
-    name: str
-    description: str
-    compatibility: str = ""
-    allowed_tools: str = ""
-    variables: tuple[str, ...] = ()  # environment variables that it needs
-
-
 def check_name(name: object) -> str:
-    """The name, if it can be one. Raises SkillError."""
     if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise SkillError(
             f"{str(name)[:80]!r} is not a name for a skill: use 1 to {MAX_NAME_CHARS} small letters, digits and single hyphens"
@@ -245,11 +247,7 @@ def parse(text: str) -> tuple[Header, str]:
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         raise SkillError(f"the header of {FILE} does not end; close it with a line ---")
-    return _header("\n".join(lines[1:end])), "\n".join(lines[end + 1 :]).strip()
-
-
-def _header(text: str) -> Header:
-    found = _mapping(text)
+    found = _mapping("\n".join(lines[1:end]))
     name = check_name(found.get("name"))
     description = found.get("description")
     if not isinstance(description, str) or not description.strip():
@@ -257,7 +255,8 @@ def _header(text: str) -> Header:
     if len(description) > MAX_DESCRIPTION_CHARS:
         raise SkillError(f"the description has {len(description):,} characters; at most {MAX_DESCRIPTION_CHARS:,} fit")
     more = (_words(found.get("compatibility")), _words(found.get("allowed-tools")), _variables(found))
-    return Header(name, " ".join(description.split()), *more)
+    header = Header(name, " ".join(description.split()), *more)
+    return header, "\n".join(lines[end + 1 :]).strip()
 
 
 def _variables(found: dict[str, Any]) -> tuple[str, ...]:
@@ -290,15 +289,6 @@ def _words(value: object) -> str:
     return str(value)[:500] if isinstance(value, str | int | float) else ""
 
 
-class Inspected(NamedTuple):
-    """The result of an inspection. `problem` says why the folder is not a skill."""
-
-    header: Header | None
-    problem: str = ""
-    digest: str = ""
-    suspicion: str = ""
-
-
 def inspect(folder: str) -> Inspected:
     """Inspect a skill. An unchanged one is not read again."""
     try:
@@ -323,7 +313,6 @@ def read(folder: str) -> dict[str, bytes]:
 
 
 def judge(content: Mapping[str, bytes]) -> Inspected:
-    """Inspect a skill with this content."""
     try:
         header, _ = parse(text_of(content, FILE))
     except SkillError as error:
@@ -332,7 +321,6 @@ def judge(content: Mapping[str, bytes]) -> Inspected:
 
 
 def text_of(content: Mapping[str, bytes], name: str) -> str:
-    """A file as text. Raises SkillError."""
     try:
         return content[name].decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -352,15 +340,13 @@ def _inspect(folder: str, _stamps: tuple[Stamp, ...]) -> Inspected:
 
 def _suspicion(content: Mapping[str, bytes]) -> str:
     for name in sorted(content):
-        found = unseen_in(name)
-        if found:
+        if found := unseen_in(name):
             return f"the name of a file {found}"
         try:
             text = content[name].decode("utf-8-sig")
         except UnicodeDecodeError:
             continue  # a model is shown text only
-        found = suspicion_of_file(name, text)
-        if found:
+        if found := suspicion_of_file(name, text):
             return found
     return ""
 

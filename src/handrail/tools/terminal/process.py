@@ -1,11 +1,10 @@
 """The tool `process`: manage background processes and answer their prompts."""
 
-from ...core.builtin import integer, number, registry, text, texts, tool_schema
+from ...core.builtin import family, integer, number, registry, text, texts
 
 registry.register(
-    name="process",
-    toolset="terminal",
-    schema=tool_schema(
+    **family("terminal", "handrail.tools.terminal.process_call")(
+        "process",
         "Manage background processes: list them, poll one (status and latest output), read its log, "
         "wait for it, kill it, or give it input. Input is write (text and keys as they are), submit (text and Enter) "
         "or close (end of input); the answer shows what the program did with it. A program on a terminal (pty) "
@@ -31,7 +30,6 @@ registry.register(
         rows=integer("For resize.", minimum=2, maximum=500),
         columns=integer("For resize.", minimum=2, maximum=500),
     ),
-    handler="handrail.tools.terminal.process_call:process",
     emoji="⚙️",
     timeout=630,  # the longest wait, and a margin
     resources="handrail.tools.terminal.process_call:resources",

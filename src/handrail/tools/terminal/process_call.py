@@ -1,10 +1,8 @@
 """Run a call of `process`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from ...core.outcome import tool_result
 from ...environments.backend_table import DEFAULT_TASK
@@ -12,12 +10,10 @@ from ...environments.errors import NoSuchProcess
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...processes.interact import Typed, send, settle, typed, wait
+from ...processes.table import ProcessTable
 from ...processes.tracked import State, Status, TrackedProcess, last_lines, page
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext
-
-if TYPE_CHECKING:
-    from ...processes.table import ProcessTable
 
 _MAX_WAIT_SECONDS = 600.0
 _DEFAULT_WAIT_SECONDS = 60.0
@@ -28,8 +24,6 @@ _LOG_LINES = 200
 
 
 class _Call(NamedTuple):
-    """A call on one process."""
-
     table: ProcessTable
     tracked: TrackedProcess
     args: JsonDict
@@ -38,8 +32,7 @@ class _Call(NamedTuple):
 
 def process(args: JsonDict, *, context: ToolContext, **_: object) -> str:
     table = _table(context)
-    action = args["action"]
-    if action == "list":
+    if (action := args["action"]) == "list":
         return _list(table, context, with_ended=args.get("all", False))
     return _ACTIONS[action](_Call(table, table.get(_session_id(args)), args, context))
 
@@ -153,18 +146,14 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
     text = tracked.presented(screen.text)
     (rows, columns), (row, column) = screen.size, screen.cursor
     last = [line for line in text.splitlines() if line.strip()][-_POLL_SCREEN_LINES:]
-    return {
-        "output": "\n".join(last),
-        "screen": text,
-        "cursor": {"row": row, "column": column},
-        "size": {"rows": rows, "columns": columns},
-    }
+    cursor, size = {"row": row, "column": column}, {"rows": rows, "columns": columns}
+    return {"output": "\n".join(last), "screen": text, "cursor": cursor, "size": size}
 
 
 def _table(context: ToolContext) -> ProcessTable:
     if context.processes is None:
         raise ToolFailed("this runtime keeps no background processes")
-    return cast("ProcessTable", context.processes)
+    return cast(ProcessTable, context.processes)
 
 
 def _session_id(args: JsonDict) -> str:

@@ -17,7 +17,7 @@ from ...net.url_guard import without_login
 from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import extract
-from .web_search import backends, choose, url_of
+from .tool import backends, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600
@@ -32,8 +32,7 @@ _REFUSALS = {
 
 
 async def web_search(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    query = args["query"].strip()
-    if not query:
+    if not (query := args["query"].strip()):
         raise InvalidArguments("the query is empty", argument="query")
     limit = args.get("limit", _HITS)
     config = context.config.web
@@ -41,10 +40,8 @@ async def web_search(args: JsonDict, *, context: ToolContext, **_: object) -> st
     if isinstance(backend, Unavailable):
         raise ToolUnavailable(f"web_search is unavailable: {backend}", reason=backend.reason, fix=backend.fix)
     context.progress(f"asking {backend}")
-    hits = await search(backend, query, limit, config)
-    shown = [
-        {name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits[:limit]
-    ]
+    hits = (await search(backend, query, limit, config))[:limit]
+    shown = [{name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits]
     if not shown:
         return tool_result(results=[], backend=backend, hint="nothing was found; try fewer or other words")
     return tool_result(note=NOTE, results=shown, backend=backend)
@@ -96,8 +93,6 @@ async def _read(url: str, fetcher: Fetcher, slots: asyncio.Semaphore, max_chars:
 
 
 class Hit(NamedTuple):
-    """One search result."""
-
     title: str
     url: str
     snippet: str = ""

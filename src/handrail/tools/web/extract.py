@@ -1,20 +1,16 @@
 """Extract the main text of a fetched page or document as Markdown."""
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import importlib.util
 import logging
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...base.workers import pool
 from ...errors import CallTimeout, ToolFailed
-
-if TYPE_CHECKING:
-    from ...net.fetch import Page
+from ...net.fetch import Page
 
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
@@ -55,16 +51,11 @@ async def convert(body: bytes, suffix: str) -> str:
         raise ToolFailed(f"a {suffix} file needs a converter that is not installed: pip install 'handrail[documents]'")
     limits = {"seconds": _CONVERSION_SECONDS, "memory": _MEMORY_BYTES, "most": _MAX_CHARS}
     program = _PROGRAM.format(reader=f"{suffix[1:].title()}Converter", suffix=suffix, **limits)
+    pipe = asyncio.subprocess.PIPE
+    # None of our keys: what is read comes from strangers.
+    variables = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"}
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-c",
-        program,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        # None of our keys: what is read comes from strangers.
-        env={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8"},
+        sys.executable, "-I", "-c", program, stdin=pipe, stdout=pipe, stderr=pipe, env=variables
     )
     try:
         async with asyncio.timeout(_CONVERSION_SECONDS):
@@ -108,8 +99,7 @@ def document_suffix(page: Page) -> str:
 
 
 def read_text(page: Page) -> Extract:
-    kind = page.content_type or _sniffed(page.body)
-    if kind in _HTML_TYPES:
+    if (kind := page.content_type or _sniffed(page.body)) in _HTML_TYPES:
         return _from_html(decoded(page.body, page.charset), page.url)
     if not (kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))):
         raise ToolFailed(f"{kind or 'unknown'} is not a kind of document with readable text ({len(page.body)} bytes)")
@@ -163,8 +153,7 @@ def _from_html(html: str, url: str) -> Extract:
     # Oddities of a page are not for our log.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     html = html[:_MAX_HTML_CHARS]
-    tree = _tree(html)
-    if tree is None:
+    if (tree := _tree(html)) is None:
         return Extract("", "")
     title = " ".join((tree.findtext(".//title") or "").split())[:_TITLE_CHARS]
     text = trafilatura.extract(

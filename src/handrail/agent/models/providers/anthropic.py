@@ -34,8 +34,7 @@ class AnthropicMessages(HttpModel):
                     elif event.get("type") == "message_delta":
                         reason = event["delta"].get("stop_reason") or reason
                         usage = usage._replace(output_tokens=(event.get("usage") or {}).get("output_tokens") or 0)
-                    piece = _piece(event)
-                    if piece is not None:
+                    if (piece := _piece(event)) is not None:
                         yield piece
         if not reason:
             raise ModelError(f"{self.name}: connection lost in the middle of the answer", retryable=True)
@@ -64,13 +63,13 @@ def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
     if system:
         request["system"] = [{"type": "text", "text": system, **cached_prefix}]
     if tools:
-        request["tools"] = [_tool(each["function"]) for each in tools]
+        functions = [each["function"] for each in tools]
+        request["tools"] = [
+            {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+            for each in functions
+        ]
         request["tools"][-1].update(cached_prefix)
     return request
-
-
-def _tool(function: Mapping[str, Any]) -> JsonDict:
-    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
 
 
 def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:

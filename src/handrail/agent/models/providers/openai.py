@@ -13,8 +13,6 @@ from ..http_client import HttpModel
 
 
 class OpenAIChat(HttpModel):
-    """One model behind one base URL."""
-
     provider, key_variable = "openai", "OPENAI_API_KEY"
     address, listing = "https://api.openai.com/v1", "/models"
 
@@ -67,14 +65,10 @@ def _function(function: JsonDict | None) -> tuple[str, str]:
 def _usage(found: JsonDict | None) -> Usage | None:
     if not found:
         return None
+    sent, answered = found.get("prompt_tokens") or 0, found.get("completion_tokens") or 0
     cached = (found.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     cost = found.get("cost")
-    return Usage(
-        found.get("prompt_tokens") or 0,
-        found.get("completion_tokens") or 0,
-        cached,
-        float(cost) if isinstance(cost, int | float) else None,
-    )
+    return Usage(sent, answered, cached, float(cost) if isinstance(cost, int | float) else None)
 
 
 def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
@@ -84,7 +78,7 @@ def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
     waiting: list[JsonDict] = []
     for message in messages:
         if waiting and message["role"] != "tool":
-            moved.append(_following(waiting))
+            moved.append({"role": "user", "content": waiting})
             waiting = []
         content = message.get("content")
         if message["role"] != "tool" or isinstance(content, str) or content is None:
@@ -95,8 +89,4 @@ def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
         moved.append({**message, "content": "\n".join(texts) or "[an image, which follows]"})
         title = {"type": "text", "text": f"From the result of {message.get('name') or 'a tool'}:"}
         waiting += [title, *images] if images else []
-    return [*moved, _following(waiting)] if waiting else moved
-
-
-def _following(parts: list[JsonDict]) -> JsonDict:
-    return {"role": "user", "content": parts}
+    return [*moved, {"role": "user", "content": waiting}] if waiting else moved

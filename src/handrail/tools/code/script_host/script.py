@@ -1,7 +1,5 @@
-"""Run the script in this process, with its tools as functions of the module `handrail_tools`.
-
-It is sent to where the script runs as text, and needs Python 3.8 and nothing else.
-"""
+"""Run the script in this process, with its tools as functions of the module `handrail_tools`. It is sent to where the script
+runs as text, and needs Python 3.8 and nothing else."""
 
 from __future__ import annotations
 
@@ -29,10 +27,8 @@ def become_script(hello: Packet, control: socket.socket, output: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # by lines, also where PYTHONUNBUFFERED says otherwise: half a line is no news
+    # By lines, also where PYTHONUNBUFFERED says otherwise: half a line is no news.
+    for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(  # type: ignore[union-attr]
             encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=False
         )
@@ -100,8 +96,7 @@ class Caller:
 def _receive(line: socket.socket, size: int) -> bytes:
     pieces: list[bytes] = []
     while size:
-        piece = line.recv(min(size, 1 << 20))
-        if not piece:
+        if not (piece := line.recv(min(size, 1 << 20))):
             raise ConnectionError("the runtime takes no more calls")
         pieces.append(piece)
         size -= len(piece)

@@ -61,21 +61,18 @@ class Host:
             os.dup2(null, fd)
         os.close(null)
         if hello["socket"]:
-            self._connect(hello["socket"])
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                line.connect(hello["socket"])
+            except OSError:  # in a container or a sandbox that path is nothing
+                line.close()
+            else:
+                self._socket = line
+                os.close(self._in)
+                os.close(self._out)
+                self._in = self._out = line.fileno()
         self._buffer = b""
         self.send(hello["token"].encode())
-
-    def _connect(self, path: str) -> None:
-        line = socket.socket(socket.AF_UNIX)
-        try:
-            line.connect(path)
-        except OSError:  # in a container or a sandbox that path is nothing
-            line.close()
-            return
-        self._socket = line
-        os.close(self._in)
-        os.close(self._out)
-        self._in = self._out = line.fileno()
 
     @property
     def has_socket(self) -> bool:
@@ -136,8 +133,7 @@ class Supervisor:
             if ended:
                 return self._end(status)
             for fd, _ in self._poll.poll(pause):
-                handle = self._waiting.get(fd)
-                if handle is not None:
+                if (handle := self._waiting.get(fd)) is not None:
                     handle()
 
     def _watch_process(self, script: int) -> bool:
@@ -190,8 +186,7 @@ class Supervisor:
                 self._watch(fd, lambda line=line: self._on_line(line))  # type: ignore[misc]
 
     def _on_line(self, line: Line) -> None:
-        calls = line.calls()
-        if calls is None:
+        if (calls := line.calls()) is None:
             self._unwatch(line.fileno())
             del self._line_of[line.number]
             line.close()

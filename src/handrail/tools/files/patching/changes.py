@@ -58,8 +58,7 @@ class Hunk:
 
     def take(self, line: str, number: int) -> Op | None:
         """Add a line of a patch. Returns what it does; None if it is not a line of the file."""
-        if line.startswith(_NO_NEWLINE):
-            # On a dropped line it says that the newline is new; on any other, that there is none.
+        if line.startswith(_NO_NEWLINE):  # on a dropped line the newline is new; on any other, there is none
             self.final_newline = bool(self.lines) and self.lines[-1][0] is Op.DROP
             return None
         is_bare = not line.rstrip("\r")  # models drop the space of an empty context line
@@ -92,14 +91,15 @@ def parse_v4a(text: str) -> list[Change]:
         if line.strip() == "*** End Patch":
             break
         reader.take(number, line)
-    return reader.finish()
+    reader.close()
+    if not reader.changes:
+        raise InvalidArguments("the patch names no file; begin a file with `*** Update File: <path>`")
+    return reader.changes
 
 
 class _V4aReader:
-    """Takes one line after the other."""
-
     def __init__(self) -> None:
-        self._changes: list[Change] = []
+        self.changes: list[Change] = []
         self._action: Action | None = None
         self._path = ""
         self._move_to: str | None = None
@@ -107,7 +107,7 @@ class _V4aReader:
 
     def take(self, number: int, line: str) -> None:
         if header := _HEADER.fullmatch(line):
-            self._close()
+            self.close()
             self._open(number, header[1], header[2])
         elif move := _MOVE_TO.fullmatch(line):
             if self._action is not Action.UPDATE or self._hunks:
@@ -116,14 +116,11 @@ class _V4aReader:
         elif self._action is None:
             if line.startswith(("+", "-", "@@")):
                 raise _wrong(number, line, "a `*** Update File: <path>` line must come before it")
+        elif self._action is Action.DELETE:
+            if line.strip():
+                raise _wrong(number, line, "nothing follows `*** Delete File:`")
         else:
-            self._body(number, line)
-
-    def finish(self) -> list[Change]:
-        self._close()
-        if not self._changes:
-            raise InvalidArguments("the patch names no file; begin a file with `*** Update File: <path>`")
-        return self._changes
+            (self._added if self._action is Action.ADD else self._updated)(number, line)
 
     def _open(self, number: int, verb: str, path: str) -> None:
         if verb == "Move":
@@ -135,15 +132,6 @@ class _V4aReader:
             self._action, self._path, self._move_to = Action(verb.lower()), path, None
         if not self._path:
             raise _wrong(number, path, "the path is missing")
-
-    def _body(self, number: int, line: str) -> None:
-        if self._action is Action.DELETE:
-            if line.strip():
-                raise _wrong(number, line, "nothing follows `*** Delete File:`")
-        elif self._action is Action.ADD:
-            self._added(number, line)
-        else:
-            self._updated(number, line)
 
     def _added(self, number: int, line: str) -> None:
         if not self._hunks:
@@ -177,7 +165,7 @@ class _V4aReader:
         elif anchor := line.strip("@ \t\r"):
             previous.anchors.append(anchor)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._action is None:
             return
         for hunk in self._hunks:
@@ -186,23 +174,13 @@ class _V4aReader:
         hunks = tuple(hunk for hunk in self._hunks if hunk.lines)
         if self._action is Action.UPDATE and not hunks and not self._move_to:
             raise InvalidArguments(f"{shown(self._path)} has no hunk: nothing in the patch says what to change")
-        self._changes.append(Change(self._action, self._path, hunks, self._move_to))
+        self.changes.append(Change(self._action, self._path, hunks, self._move_to))
         self._hunks, self._action, self._move_to = [], None, None
 
 
 def _wrong(number: int, line: str, why: str) -> InvalidArguments:
     what = f"line {number} of the patch cannot be used, {why}"
     return InvalidArguments(f"{what}: {shown(line, max_chars=80)!r}", line=number)
-
-
-def parse_unified(text: str, *, path: str | None = None) -> list[Change]:
-    """The changes in order. `path` names the file of a diff that has no header of its own."""
-    lines = text.split("\n")
-    try:
-        return _UnifiedReader(lines, path, trust_counts=True).read()
-    except _Miscounted:
-        # Models miscount. Then a hunk ends where the next header begins.
-        return _UnifiedReader(lines, path, trust_counts=False).read()
 
 
 class _Miscounted(Exception):
@@ -225,7 +203,10 @@ class _Section:
             raise InvalidArguments(f"the diff changes more than text, which cannot be applied: {self.beyond_text}")
         if not self.hunks and not self.renamed:
             return None
-        old, new = _without_prefixes(self.old, self.new) if self.prefixed else (self.old, self.new)
+        old, new = self.old, self.new
+        # git puts a/ and b/ before the paths; only both together are taken for that.
+        if self.prefixed and (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
+            old, new = old and old[2:], new and new[2:]
         if old is None and new is None:
             raise InvalidArguments("the diff names no file; begin it with `--- <path>` and `+++ <path>`, or give path")
         if old is None or new is None:
@@ -235,8 +216,10 @@ class _Section:
 
 
 class _UnifiedReader:
-    def __init__(self, lines: list[str], path: str | None, *, trust_counts: bool) -> None:
-        self._lines, self._path, self._trust_counts = lines, path, trust_counts
+    """`path` names the file of a diff that has no header of its own."""
+
+    def __init__(self, text: str, path: str | None, *, trust_counts: bool) -> None:
+        self._lines, self._path, self._trust_counts = text.split("\n"), path, trust_counts
         self._at = 0
         self._section = _Section(path, path)
         self._changes: list[Change] = []
@@ -278,8 +261,7 @@ class _UnifiedReader:
             raise _Miscounted
 
     def _next_section(self) -> None:
-        change = self._section.close()
-        if change is not None:
+        if (change := self._section.close()) is not None:
             self._changes.append(change)
         self._section = _Section(self._path, self._path)
 
@@ -322,20 +304,16 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 8) & 0xFF) if len(escape[1]) > 1 else _ESCAPED.get(escape[1], escape[1])
 
 
-def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """git puts a/ and b/ before the paths; only both together are taken for that."""
-    if (old is None or old.startswith("a/")) and (new is None or new.startswith("b/")):
-        return old and old[2:], new and new[2:]
-    return old, new
-
-
 def parse_patch(text: str, *, path: str | None = None) -> list[Change]:
     """The changes in order. `path` names the file of a patch that names none. Raises InvalidArguments."""
     text = _unwrapped(text)
     if re.search(r"(?m)^\*\*\* (?:Begin Patch|(?:Update|Add|Delete|Move) File:)", text):
         return parse_v4a(text)
     if re.search(r"(?m)^(?:@@ |--- .*\n\+\+\+ |rename from )", text):
-        return parse_unified(text, path=path)
+        try:
+            return _UnifiedReader(text, path, trust_counts=True).read()
+        except _Miscounted:  # models miscount: then a hunk ends where the next header begins
+            return _UnifiedReader(text, path, trust_counts=False).read()
     if path is not None and any(line[:1] in ("+", "-") for line in text.split("\n")):
         return parse_v4a(f"*** Update File: {path}\n{text}")
     raise InvalidArguments(

@@ -18,35 +18,35 @@ from ....files.task_arguments import (
     written_name,
 )
 from ....files.text import MAX_DIFF_CHARS, bounded_diff, decode, diff_to_approve, syntax_error
-from ....protocols import Action, FileStat, Preview
+from ....protocols import Action, Preview
 from ....types import FileChange, JsonDict, Resources, ToolContext
 from .changes import Change, parse_patch, paths_of
 from .place import How
-from .plan import Diff, Done, Plan, Step, commit, replace_string
+from .plan import Diff, Done, Plan, commit, replace_string
 
 
 def patch(args: JsonDict, *, context: ToolContext, **_: object) -> str:
-    """Return what was done to each file, and the diff."""
     task_id = context.task_id
     plan = _planned(args, context)
     steps = plan.steps()
     for step in steps:
         judged_path(step.path, context)
-    _remember(task_id, steps, commit(written_files_of(context), steps))
+    written = commit(written_files_of(context), steps)
+    for step in steps:
+        before, after = step.before and step.before.text, None
+        if step.data is None:
+            reads.forget(task_id, step.path)
+        else:
+            reads.record(task_id, step.path, version=written[step.path].version, data=step.data)
+            after = decode(step.data)
+        context.changes.append(FileChange(well_formed(step.path), before and before.body, after and after.body))
     result = _described(plan.done)
-    context.changes.extend(FileChange(well_formed(step.path), *_texts(step)) for step in steps)
     if context.effects is not None and context.effects.number:
         result["call"] = context.effects.number
     broken = {step.path: syntax_error(step.path, step.data) for step in steps if step.data is not None}
     if errors := {well_formed(path): problem for path, problem in broken.items() if problem}:
         result["syntax_errors"] = errors
     return tool_result(result)
-
-
-def _texts(step: Step) -> tuple[str | None, str | None]:
-    before = step.before.text if step.before is not None else None
-    after = None if step.data is None else decode(step.data)
-    return (None if before is None else before.body), (None if after is None else after.body)
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
@@ -102,14 +102,6 @@ def _is_patch(args: JsonDict) -> bool:
     if args.get("mode", "replace") not in ("replace", "patch"):
         raise InvalidArguments("mode is `replace` or `patch`", argument="mode")
     return args.get("mode") == "patch" or (bool(args.get("patch")) and args.get("old_string") is None)
-
-
-def _remember(task_id: str | None, steps: list[Step], written: dict[str, FileStat]) -> None:
-    for step in steps:
-        if step.data is None:
-            reads.forget(task_id, step.path)
-        else:
-            reads.record(task_id, step.path, version=written[step.path].version, data=step.data)
 
 
 def _described(done: list[Done]) -> JsonDict:

@@ -1,7 +1,5 @@
 """Decide at which line each hunk of a file belongs, or say why none can be chosen."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -33,6 +31,17 @@ _MAX_COMPARED_LINES = 5_000
 _MAX_COMPARED_CHARS = 300
 # A longer block is only compared by the lines that are equal.
 _MAX_BLOCK_LINES = 200
+
+
+class How(Enum):
+    """How well a block had to fit, strictest first."""
+
+    EXACT = "exact"
+    TRAILING = "trailing_whitespace"
+    INDENTATION = "indentation"
+    WHITESPACE = "whitespace"
+    UNICODE = "unicode_punctuation"
+    SIMILAR = "similar"
 
 
 class Edit(NamedTuple):
@@ -169,26 +178,21 @@ def misfit(message: str, lines: Sequence[str], block: Sequence[str], **details: 
     if window is None:
         return ToolFailed(f"{message} Nothing similar was found either; read the file again.", **details)
     start, end = max(0, window.start), min(len(lines), window.start + len(block))
-    diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))
-    nearest = {"start_line": start + 1, "end_line": end, "diff": _short(diff)}
+    diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))[2:]
+    kept = [line if len(line) <= 200 else line[:200] + "…" for line in diff[:_MAX_DIFF_LINES]]
+    if len(diff) > _MAX_DIFF_LINES:
+        kept.append(f"[{len(diff) - _MAX_DIFF_LINES} more lines]")
+    nearest = {"start_line": start + 1, "end_line": end, "diff": well_formed("\n".join(kept))}
     return ToolFailed(f"{message} The nearest place is lines {start + 1} to {end}.", **details, nearest=nearest)
 
 
 def _core(hunk: Hunk, place: int) -> tuple[int, int]:
     """The lines of the file that a hunk changes, without the context around them."""
     ops = [op for op, _ in hunk.lines]
-    changed = [at for at, op in enumerate(ops) if op is not Op.KEEP]
-    if not changed:
+    if not (changed := [at for at, op in enumerate(ops) if op is not Op.KEEP]):
         return place, place
     start = place + changed[0]
     return start, start + sum(op is not Op.ADD for op in ops[changed[0] : changed[-1] + 1])
-
-
-def _short(diff: list[str]) -> str:
-    lines = [line if len(line) <= 200 else line[:200] + "…" for line in diff[2 : 2 + _MAX_DIFF_LINES]]
-    if len(diff) - 2 > _MAX_DIFF_LINES:
-        lines.append(f"[{len(diff) - 2 - _MAX_DIFF_LINES} more lines]")
-    return well_formed("\n".join(lines))
 
 
 class Reindent:
@@ -274,7 +278,9 @@ def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness
     for offset, key in enumerate(wanted):
         place = start + offset
         found = keys[place] if 0 <= place < len(keys) else ""
-        ratio = _ratio(key, found) if len(wanted) <= _MAX_BLOCK_LINES else float(key == found)
+        ratio = float(key == found)
+        if not ratio and len(wanted) <= _MAX_BLOCK_LINES and max(len(key), len(found)) <= _MAX_COMPARED_CHARS:
+            ratio = SequenceMatcher(None, key, found, autojunk=False).ratio()
         worst = min(worst, ratio)
         score += ratio * (len(key) + 1)
         weight += len(key) + 1
@@ -282,27 +288,8 @@ def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness
     return Likeness(start, score / weight if weight else 0.0, worst, whole)
 
 
-def _ratio(key: str, found: str) -> float:
-    if key == found:
-        return 1.0
-    if max(len(key), len(found)) > _MAX_COMPARED_CHARS:
-        return 0.0
-    return SequenceMatcher(None, key, found, autojunk=False).ratio()
-
-
 def _key(line: str) -> str:
     return _SPACES.sub(" ", line.strip())
-
-
-class How(Enum):
-    """How well a block had to fit, strictest first."""
-
-    EXACT = "exact"
-    TRAILING = "trailing_whitespace"
-    INDENTATION = "indentation"
-    WHITESPACE = "whitespace"
-    UNICODE = "unicode_punctuation"
-    SIMILAR = "similar"
 
 
 def plain(text: str) -> str:
@@ -347,8 +334,7 @@ class Haystack:
             return How.EXACT, []
         blank = not any(line.strip() for line in block)
         for how in _KEYS:
-            places = [place for place in self._places(how, block) if usable(place)]
-            if places:
+            if places := [place for place in self._places(how, block) if usable(place)]:
                 return how, places
             if blank:  # nothing to recognise it by
                 return how, []
@@ -357,15 +343,10 @@ class Haystack:
     def _places(self, how: How, block: Sequence[str]) -> list[int]:
         key = _KEYS[how]
         wanted = [key(line) for line in block]
-        lines = self._keyed.get(how)
-        if lines is None:
+        if (lines := self._keyed.get(how)) is None:
             lines = self._keyed[how] = [key(line) for line in self.lines]
         first, size = wanted[0], len(wanted)
-        places = [
-            place
-            for place in range(len(lines) - size + 1)
-            if lines[place] == first and lines[place : place + size] == wanted
-        ]
+        places = [at for at in range(len(lines) - size + 1) if lines[at] == first and lines[at : at + size] == wanted]
         if how is How.INDENTATION:
             return [place for place in places if _shifted_together(block, self.lines[place : place + size])]
         return places

@@ -1,7 +1,5 @@
 """Work out what a list of changes makes of the files, before anything is written; then write all of them or none."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -24,10 +22,8 @@ _MAX_COMPARED_FULLY = 1_000
 
 
 class Step(NamedTuple):
-    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there.
-
-    `name` is the path as it was given: a removal removes that name, not the target of a link.
-    """
+    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there. `name` is
+    the path as it was given: a removal removes that name, not the target of a link."""
 
     path: str
     name: str
@@ -52,8 +48,7 @@ def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
             else:
                 written[step.path] = files.write(step.path, step.data, mode=step.mode)
     except BaseException as error:
-        stuck = _undo(files, done)
-        if stuck:
+        if stuck := _undo(files, done):
             raise ToolFailed(
                 f"{error}. What was written before could not all be undone: {', '.join(map(shown, stuck))}",
                 not_restored=[shown(path) for path in stuck],
@@ -103,9 +98,14 @@ class _File:
     touched: bool = False
 
 
-class Done(NamedTuple):
-    """What one change did, for the result."""
+class Applied(NamedTuple):
+    """The new text, and for each hunk its line and how it matched."""
 
+    body: str
+    hunks: tuple[tuple[int, How], ...]
+
+
+class Done(NamedTuple):
     action: str
     path: str
     hunks: tuple[tuple[int, How], ...] = ()
@@ -195,10 +195,8 @@ class Plan:
 
     def _file(self, path: str) -> tuple[str, _File]:
         resolved = self.files.resolve(path)
-        file = self._known.get(resolved)
-        if file is None:
-            current = load(self.files, resolved)
-            if current is not None:
+        if (file := self._known.get(resolved)) is None:
+            if (current := load(self.files, resolved)) is not None:
                 check_unchanged(self.reads, self.task_id, current)
             text = current.text if current else None
             # A link of another name is not what would be removed. Otherwise no link is followed from here on.
@@ -214,23 +212,13 @@ def _encoded(path: str, file: _File) -> bytes | None:
         return (file.text or Text("")).encode(file.body)
     except UnicodeEncodeError as error:
         character = file.body[error.start] if error.start < len(file.body) else ""
-        raise ToolFailed(
-            f"{shown(path)} is {file.text.encoding if file.text else 'utf-8'}, which has no {character!r}. "
-            "Nothing was written.",
-        ) from None
-
-
-class Applied(NamedTuple):
-    """The new text, and for each hunk its line and how it matched."""
-
-    body: str
-    hunks: tuple[tuple[int, How], ...]
+        codec = file.text.encoding if file.text else "utf-8"
+        raise ToolFailed(f"{shown(path)} is {codec}, which has no {character!r}. Nothing was written.") from None
 
 
 def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
     """Raises ToolFailed when a hunk does not fit, or fits in several places."""
-    crlf = line_endings(body) == "crlf"
-    if crlf:
+    if crlf := line_endings(body) == "crlf":
         body = body.replace("\r\n", "\n")
         hunks = [replace(hunk, lines=[(op, text.removesuffix("\r")) for op, text in hunk.lines]) for hunk in hunks]
     lines, newline = _lines(body)
@@ -249,8 +237,7 @@ def replace_string(body: str, old: str, new: str, *, replace_all: bool, path: st
         raise InvalidArguments("old_string is empty: give the text to replace. To write a whole file use `write_file`.")
     if old == new:
         raise InvalidArguments("old_string and new_string are the same: there is nothing to change")
-    crlf = line_endings(body) == "crlf"
-    if crlf:
+    if crlf := line_endings(body) == "crlf":
         body, old, new = (text.replace("\r\n", "\n") for text in (body, old, new))
     replaced = (
         _replace_characters(body, old, new, How.EXACT, replace_all=replace_all, path=path)
@@ -282,8 +269,7 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
             if (not start or at[start - 1] < at[start]) and at[end - 1] < at[end]
         ]
         spans = [(at[start], at[end]) for start, end in whole]
-    starts = [start for start, _ in spans]
-    if not starts:
+    if not (starts := [start for start, _ in spans]):
         return None
     line_ends = [found.start() for found in re.finditer("\n", body)]
     places = [bisect_left(line_ends, start) + 1 for start in starts]
@@ -348,9 +334,7 @@ def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
 def _lines(body: str) -> tuple[list[str], bool]:
     """The lines without their ends, and whether the last has one. A file without lines will end with one."""
     lines = body.split("\n")
-    if lines[-1]:
-        return lines, False
-    return lines[:-1], True
+    return (lines, False) if lines[-1] else (lines[:-1], True)
 
 
 def _joined(lines: Sequence[str], *, newline: bool) -> str:

@@ -1,15 +1,13 @@
-"""What is searched for, and what was found.
-
-Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's `.gitignore` files name is left out.
-"""
+"""What is searched for, and what was found. Globs are `*.py`, `src/**/*.ts`, `*.{js,ts}`, `!*.min.js`. What a tree's
+`.gitignore` files name is left out."""
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....environments.shell_host.journal import STASH
@@ -51,9 +49,8 @@ class Rules(NamedTuple):
 
 
 def rules_above(files: Files, folder: str) -> Rules | None:
-    """What the repository around a folder says of it. None outside of a repository, and in a folder that it ignores:
-    whoever searches there wants to find what is there.
-    """
+    """What the repository around a folder says of it. None outside of a repository, and in a folder that it ignores: whoever
+    searches there wants to find what is there."""
     outer: list[str] = []
     here = folder
     while not _holds(files, here, REPOSITORY):
@@ -160,9 +157,7 @@ def _expanded(text: str) -> list[str]:
             done.append(glob)
         else:
             cuts = [opening, *commas, closing]
-            todo += [
-                glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in itertools.pairwise(cuts)
-            ]
+            todo += [glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in pairwise(cuts)]
         if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise InvalidArguments(f"the glob {shown(text)} has too many alternatives; search for fewer at a time")
     return done

@@ -1,7 +1,5 @@
 """Search with ripgrep. It finds what `scan` finds, only faster."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json
@@ -77,10 +75,8 @@ def _hits(query: Query, wanted: Sequence[tuple[str, int, int]]) -> Iterator[Hit]
     with _output_of(query, *options, *(f"./{path}" for path in ranges)) as output:
         for line in output:
             event = json.loads(line)
-            if event["type"] in ("match", "context"):
-                path = _path(_bytes(event["data"]["path"]))
-                if path in ranges:
-                    found.setdefault(path, _FileLines(*ranges[path])).take(event)
+            if event["type"] in ("match", "context") and (path := _path(_bytes(event["data"]["path"]))) in ranges:
+                found.setdefault(path, _FileLines(*ranges[path])).take(event)
     for path in sorted(found):
         yield from found[path].hits(path, query.context)
 
@@ -101,9 +97,8 @@ class _FileLines:
         self._lines[data["line_number"]] = clip(text)
         if event["type"] == "match":
             if self._first <= self._count < self._last:
-                start = (
-                    len(raw[: data["submatches"][0]["start"]].decode("utf-8", "replace")) if data["submatches"] else 0
-                )
+                found = data["submatches"]
+                start = len(raw[: found[0]["start"]].decode("utf-8", "replace")) if found else 0
                 self._matches.append((data["line_number"], clip(text, start)))
             self._count += 1
 
@@ -135,8 +130,7 @@ def _output_of(query: Query, *options: str) -> Iterator[IO[bytes]]:
     import subprocess
     import tempfile
 
-    program = shutil.which("rg")
-    if program is None:
+    if (program := shutil.which("rg")) is None:
         raise NotForRipgrep
     query.check()
 
@@ -224,8 +218,7 @@ _TOKEN = re.compile(
 def is_portable(pattern: str) -> bool:
     position = 4 if pattern.startswith("(?i)") else 0
     while position < len(pattern):
-        token = _TOKEN.match(pattern, position)
-        if token is None:
+        if (token := _TOKEN.match(pattern, position)) is None:
             return False
         position = token.end()
     return "\0" not in pattern and "\n" not in pattern

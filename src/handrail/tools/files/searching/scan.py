@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 4 << 20
 _MAX_LINE_CHARS = 32 << 20
 _FIRST_SECONDS, _MAX_SECONDS = 0.1, 5.0
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
 def list_files(files: Files, query: Query) -> list[str]:
@@ -77,9 +73,7 @@ class _IsBinary(Exception):
     """The file is not text."""
 
 
-def _matches(
-    files: Files, path: str, query: Query, pattern: regex.Pattern[str], before_it: int
-) -> tuple[int, list[Hit]]:
+def _matches(files: Files, path: str, query: Query, pattern: regex.Pattern[str], skipped: int) -> tuple[int, list[Hit]]:
     """How many lines of a file match, and those of them that are wanted, if so many matched in the files before it."""
     recent: deque[str] = deque(maxlen=query.context)
     unfinished: list[list[str]] = []  # the lines after each hit that still wants some
@@ -89,9 +83,8 @@ def _matches(
         for after in unfinished:
             after.append(clip(line))
         unfinished = [after for after in unfinished if len(after) < query.context]
-        match = _match(pattern, line, query)
-        if match is not None:
-            if query.first <= before_it + count < query.last:
+        if (match := _match(pattern, line, query)) is not None:
+            if query.first <= skipped + count < query.last:
                 found.append((number, clip(line, match.start()), tuple(recent), []))
                 unfinished += [found[-1][3]] if query.context else []
             count += 1
@@ -154,10 +147,8 @@ def _blocks(files: Files, path: str) -> Iterator[bytes]:
 
 
 def walk(files: Files, top: str, rules: Rules, check: Callable[[], None]) -> Iterator[str]:
-    """The regular files below `top`, as paths relative to it, in no particular order. Links are not followed.
-
-    `check` is called for every folder, and ends the walk by raising.
-    """
+    """The regular files below `top`, as paths relative to it, in no particular order. Links are not followed. `check` is called
+    for every folder, and ends the walk by raising."""
     base = top if top.endswith("/") else top + "/"
     pending = [(base, rules)]
     while pending:

@@ -66,8 +66,7 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
 def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:
     """The folder to search, and the one file in it if that is what was named."""
     resolved = files.resolve(path)
-    found = files.stat(resolved)
-    if found is None:
+    if (found := files.stat(resolved)) is None:
         raise missing(files, path)
     if found.is_dir:
         files.entries(resolved)  # one that may not be read says so here
@@ -83,8 +82,7 @@ def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | Non
 
 def _found(files: Files, query: Query, fast: Callable[[Query], T], sure: Callable[[Files, Query], T]) -> T:
     """By ripgrep where it sees the files and knows the pattern, else by Python alone."""
-    host = files.host_path(query.top)
-    if host is not None:
+    if (host := files.host_path(query.top)) is not None:
         with contextlib.suppress(ripgrep.NotForRipgrep):
             return fast(replace(query, top=host))
     return sure(files, query)
@@ -102,11 +100,10 @@ class _Answer:
         glob = Glob(self._query.pattern)
         named = [path for path in found if glob(path)]
         result = self._page("files", [self._shown(path) for path in self._cut(named)], len(named))
-        if not named and not glob.has_wildcard:
-            result["notice"] = (
-                f"no file has exactly this name; to find a part of a name search for *{shown(glob.text)}*"
-            )
-        return result
+        if named or glob.has_wildcard:
+            return result
+        hint = f"no file has exactly this name; to find a part of a name search for *{shown(glob.text)}*"
+        return {**result, "notice": hint}
 
     def files(self, found: Found, *, counted: bool) -> JsonDict:
         page = self._cut(found.counts)
@@ -117,14 +114,9 @@ class _Answer:
         return self._page("files", [self._shown(path) for path, _ in page], total)
 
     def lines(self, found: Found) -> JsonDict:
-        total = sum(count for _, count in found.counts)
-        return self._page("matches", [self._hit(hit) for hit in found.hits], total)
-
-    def _hit(self, hit: Hit) -> JsonDict:
-        shown_hit: JsonDict = {"path": self._shown(hit.path), "line": hit.line, "text": hit.text}
-        if self._query.context:
-            shown_hit |= {"before": list(hit.before), "after": list(hit.after)}
-        return shown_hit
+        kept = Hit._fields if self._query.context else ("path", "line", "text")
+        page = [{name: getattr(hit, name) for name in kept} | {"path": self._shown(hit.path)} for hit in found.hits]
+        return self._page("matches", page, sum(count for _, count in found.counts))
 
     def _page(self, name: str, page: list[Any], total: int) -> JsonDict:
         end = self._query.first + len(page)
