@@ -48,28 +48,29 @@ class ToolError(HandrailError):
 
     error_type: ClassVar[str] = "tool_failed"
 
-    def __init_subclass__(cls, *, error_type: str = "") -> None:
-        if error_type:
-            cls.error_type = error_type
-
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
         self.details = details
 
 
-class UnknownTool(ToolError, error_type="unknown_tool"): ...
+class UnknownTool(ToolError):
+    error_type = "unknown_tool"
 
 
-class InvalidArguments(ToolError, ValueError, error_type="invalid_arguments"): ...
+class InvalidArguments(ToolError, ValueError):
+    error_type = "invalid_arguments"
 
 
-class ToolUnavailable(ToolError, error_type="unavailable"): ...
+class ToolUnavailable(ToolError):
+    error_type = "unavailable"
 
 
-class NeedsAgent(ToolError, error_type="needs_agent"): ...
+class NeedsAgent(ToolError):
+    error_type = "needs_agent"
 
 
-class Denied(ToolError, PermissionError, error_type="denied"): ...
+class Denied(ToolError, PermissionError):
+    error_type = "denied"
 
 
 class Edited(Denied):
@@ -80,37 +81,48 @@ class Edited(Denied):
         self.argument, self.text, self.by = argument, text, by
 
 
-class CallTimeout(ToolError, TimeoutError, error_type="timeout"): ...
+class CallTimeout(ToolError, TimeoutError):
+    error_type = "timeout"
 
 
-class CallCancelled(ToolError, error_type="cancelled"): ...
+class CallCancelled(ToolError):
+    error_type = "cancelled"
 
 
-class TooManyCalls(ToolError, error_type="too_many_calls"): ...
+class TooManyCalls(ToolError):
+    error_type = "too_many_calls"
 
 
-class UnknownOutcome(ToolError, error_type="unknown_outcome"): ...
+class UnknownOutcome(ToolError):
+    error_type = "unknown_outcome"
 
 
-class Fenced(ToolError, error_type="fenced"): ...
+class Fenced(ToolError):
+    error_type = "fenced"
 
 
-class ResultContract(ToolError, error_type="tool_result_contract"): ...
+class ResultContract(ToolError):
+    error_type = "tool_result_contract"
 
 
-class ToolFailed(ToolError, error_type="tool_failed"): ...
+class ToolFailed(ToolError):
+    error_type = "tool_failed"
 
 
-class FileMissing(ToolFailed, FileNotFoundError, error_type="not_found"): ...
+class FileMissing(ToolFailed, FileNotFoundError):
+    error_type = "not_found"
 
 
-class IsFolder(ToolFailed, IsADirectoryError, error_type="is_a_directory"): ...
+class IsFolder(ToolFailed, IsADirectoryError):
+    error_type = "is_a_directory"
 
 
-class FileDenied(ToolFailed, PermissionError, error_type="permission_denied"): ...
+class FileDenied(ToolFailed, PermissionError):
+    error_type = "permission_denied"
 
 
-class FileTooLarge(ToolFailed, error_type="too_large"): ...
+class FileTooLarge(ToolFailed):
+    error_type = "too_large"
 
 
 class RegistrationError(HandrailError, ValueError):

@@ -6,7 +6,7 @@ tools again: a new tool is in every bundle that includes its toolset.
 
 import logging
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class Toolset(NamedTuple):
     """A bundle of our own. `only` keeps out what does not belong, whatever the included sets gain later."""
 
     description: str
-    includes: tuple[str, ...] = ()
+    includes: Sequence[str] = ()
     tools: tuple[str, ...] = ()
     only: Callable[[ToolEntry], bool] | None = None
 
@@ -42,35 +42,30 @@ _CHATS = (
     "wecom wecom-callback yuanbao sms"
 ).split()
 
-
-def _bundle(description: str, includes: str, *, only: Callable[[ToolEntry], bool] | None = None) -> Toolset:
-    return Toolset(description, tuple(includes.split()), only=only)
-
-
 COMPOSITES: dict[str, Toolset] = {
-    "coding": _bundle(
+    "coding": Toolset(
         "what a coding agent needs",
-        "file results terminal web skills todo memory session_search clarify code_execution delegation tool_search",
+        "file results terminal web skills todo memory session_search clarify code_execution delegation tool_search".split(),
         only=lambda entry: entry.name != "skill_manage",  # its text is long, and writing skills is no coding
     ),
-    "safe": _bundle(
+    "safe": Toolset(
         "nothing that runs or writes",
-        "file results web vision skills session_search clarify",
+        "file results web vision skills session_search clarify".split(),
         only=lambda entry: entry.read_only,
     ),
-    "debugging": _bundle("look into a problem on this machine", "file results terminal web"),
-    "research": _bundle(
-        "find things out and write them down", "web browser vision file results todo memory session_search"
+    "debugging": Toolset("look into a problem on this machine", "file results terminal web".split()),
+    "research": Toolset(
+        "find things out and write them down", "web browser vision file results todo memory session_search".split()
     ),
-    "handrail-cli": _bundle("a person at a terminal", _CORE),
-    "handrail-web": _bundle("the web console", _CORE),
-    **{f"handrail-{name}": _bundle(f"a chat on {name.title()}", _CORE) for name in _CHATS},
-    "handrail-gateway": _bundle("every chat platform", " ".join(f"handrail-{name}" for name in _CHATS)),
-    "handrail-webhook": _bundle("untrusted input: nothing that touches the machine", "web vision clarify"),
-    "handrail-cron": _bundle("scheduled runs, with nobody to ask", _UNATTENDED),
-    "handrail-acp": _bundle("an editor that drives the agent", "coding browser vision skills"),
-    "handrail-mcp": _bundle("MCP clients", "file results terminal web browser skills code_execution"),
-    "handrail-api-server": _bundle("programs that call the HTTP API", _UNATTENDED),
+    "handrail-cli": Toolset("a person at a terminal", _CORE.split()),
+    "handrail-web": Toolset("the web console", _CORE.split()),
+    **{f"handrail-{name}": Toolset(f"a chat on {name.title()}", _CORE.split()) for name in _CHATS},
+    "handrail-gateway": Toolset("every chat platform", [f"handrail-{name}" for name in _CHATS]),
+    "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", "web vision clarify".split()),
+    "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED.split()),
+    "handrail-acp": Toolset("an editor that drives the agent", "coding browser vision skills".split()),
+    "handrail-mcp": Toolset("MCP clients", "file results terminal web browser skills code_execution".split()),
+    "handrail-api-server": Toolset("programs that call the HTTP API", _UNATTENDED.split()),
 }
 
 # The leaves that bundles include. One without tools is empty, not unknown.
@@ -150,8 +145,6 @@ class Toolsets:
         """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:
         cycles and diamonds then need no care."""
         start = self.canonical(name)
-        if self._bundle(start) is None:
-            return self.own_tools(start)
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
         waiting = [start]

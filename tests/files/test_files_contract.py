@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.core.builtin import registry
 from handrail.errors import ToolFailed
 from handrail.files.local import LocalFiles
 from handrail.protocols import FileEntry, Files, FileStat
 from handrail.testing import OpenGate
+from handrail.tools.files import patch, read_file, search_files, write_file  # noqa: F401  register
 from handrail.types import ToolContext
 
 TOOLS = ("read_file", "write_file", "patch", "search_files")
@@ -196,8 +196,8 @@ def test_the_four_definitions_are_small() -> None:
 def test_importing_the_tools_loads_nothing_that_only_their_calls_need() -> None:
     code = (
         "import sys; import handrail.core.builtin, handrail.tools.files; known = set(sys.modules);"
-        "from handrail.tools.files import tool;"
+        "from handrail.tools.files import read_file, write_file, patch, search_files;"
         "print(*sorted(set(sys.modules) - known))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert loaded == ["handrail.tools.files.tool"]
+    assert loaded == [f"handrail.tools.files.{name}" for name in sorted(TOOLS)]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.testing import OpenGate
+from handrail.tools.files import patch as patch_tool  # noqa: F401  register
 from handrail.types import ToolContext
 
 NOBODY = 65534

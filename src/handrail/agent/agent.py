@@ -41,11 +41,9 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """One session of one agent. Close it to end what it runs. Without a `session` it starts a new one.
-
-    `environment` says where its commands run, as for `register_task_env_overrides`; `play` answers calls instead of the tools;
-    `helper` is the model that writes summaries; `lineage` is that of a child agent; `caller` says who is asked.
-    """
+    """One session of one agent. Close it to end what it runs. Without a `session` it starts a new one. `environment` says where
+    its commands run, as for `register_task_env_overrides`; `play` answers calls instead of the tools; `helper` is the model
+    that writes summaries; `lineage` is that of a child agent; `caller` says who is asked."""
 
     def __init__(  # noqa: PLR0913  each is a part that can be replaced
         self,

@@ -53,11 +53,9 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     caller: Caller = NO_CALLER,
 ) -> Agent:
     """What is not given comes from the configuration and the environment. Closing the agent closes a store that it opened.
-
-    `model` is a name, `models` are the models themselves, in the order in which they are asked. `resume` is a session's id
-    or `LAST`; `id` is one to continue, or to begin under that name. `environment` and `caller` are as for `Agent`.
-    Raises ModelError with what to do when there is no model, and SessionNotFound.
-    """
+    `model` is a name, `models` are the models themselves, in the order in which they are asked. `resume` is a session's id or
+    `LAST`; `id` is one to continue, or to begin under that name. `environment` and `caller` are as for `Agent`. Raises
+    ModelError with what to do when there is no model, and SessionNotFound."""
     app = app or default()
     config, providers = app.config, known_providers(app.plugins)
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))

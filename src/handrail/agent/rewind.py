@@ -1,12 +1,17 @@
 """Go back to before a message of the user: take back what was said since, and what the calls have changed on disk."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from ..effects.calls import Calls
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ..errors import InvalidArguments
-from ..store.sessions import StoredMessage
-from .agent import Agent
 from .conversation import ADDED_BY
+
+if TYPE_CHECKING:
+    from ..effects.calls import Calls
+    from ..store.sessions import StoredMessage
+    from .agent import Agent
 
 PARTS = ("message", "files")
 _MAX_NAMED = 15

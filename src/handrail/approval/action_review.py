@@ -63,7 +63,7 @@ class Judge:
             judged = way(action._replace(details={**details, **more}), tool, policy.rulebook)
             if key is not None and more.get("shell", _FRESH) == _FRESH:
                 self._remember(key, judged, {} if disk is None else disk.lookups)
-        if any(fnmatchcase(tool, pattern) for pattern in policy.ask_tools):
+        if policy.ask_tools and any(fnmatchcase(tool, pattern) for pattern in policy.ask_tools):
             name = rule_name("tool", tool)
             listed = Finding(name, Severity.ASK, f"approvals.ask_tools lists {tool}", (0, len(action.text)))
             judged = judged._replace(findings=(*judged.findings, listed))

@@ -87,10 +87,8 @@ class Entry(NamedTuple):
 
 
 def original_entry(text: str) -> tuple[GrantKey, ...] | Entry:
-    """What an entry of `command_allowlist` means that Hermes Agent wrote: the name of a pattern there, or a command.
-
-    A pattern becomes our rule, for what stays in a project or in folders for temporary files. Raises BadEntry.
-    """
+    """What an entry of `command_allowlist` means that Hermes Agent wrote: the name of a pattern there, or a command. A pattern
+    becomes our rule, for what stays in a project or in folders for temporary files. Raises BadEntry."""
     known = json.loads(Path(__file__).with_name("original_patterns.json").read_text("utf-8")).get(text)
     if known is not None:
         return tuple(GrantKey(known, reach) for reach in (Reach.NOWHERE, Reach.TEMP, Reach.PROJECT))
@@ -226,10 +224,8 @@ _FAR = {
 
 class GrantKey(NamedTuple):
     """What a yes for longer than once covers, and nothing wider: a rule and how far its effect reaches. What stays in a project
-    belongs to that project: a yes to deleting below `/srv/app` covers neither another folder nor another machine.
-
-    `root` is the folder that the reach PROJECT means; empty in an entry that was written for every folder.
-    """
+    belongs to that project: a yes to deleting below `/srv/app` covers neither another folder nor another machine. `root` is the
+    folder that the reach PROJECT means; empty in an entry that was written for every folder."""
 
     rule: str
     reach: Reach
@@ -248,9 +244,8 @@ class GrantKey(NamedTuple):
         # A list of hosts covers each of them.
         if self.rule != other.rule and not other.rule.startswith(f"{self.rule}.host."):
             return False
-        if not self.can_last:
-            return False
-        return not self.root or other.root == self.root or other.root.startswith(self.root.rstrip("/") + "/")
+        is_inside = not self.root or other.root == self.root or other.root.startswith(self.root.rstrip("/") + "/")
+        return is_inside and self.can_last
 
     @property
     def can_last(self) -> bool:

@@ -259,11 +259,9 @@ class WatchedFile:
     def answer(self, asked: Sequence[Change], *, allowed: bool) -> None:
         """Let hold what was asked about, or do not ask about it again."""
         mine = [change for change in self._waiting if change in asked]
-        if not mine:
-            return
         if not allowed:
             self._refused += mine
-        elif mine == self._waiting and self._wanted is not None:  # nothing else was changed meanwhile
+        elif mine and mine == self._waiting and self._wanted is not None:  # nothing else was changed meanwhile
             self._keep(self._wanted)
 
     def _keep(self, config: Config) -> None:

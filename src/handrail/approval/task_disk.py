@@ -50,11 +50,9 @@ class ReadCache:
 
 
 class TaskDisks:
-    """The disk of each action's environment, with what all judgements of a gate share: when it began, and what was written.
-
-    An action says in its details where its files are: `files` is "host" for this machine, or the files of an environment that
-    is up. Without it nothing is looked up.
-    """
+    """The disk of each action's environment, with what all judgements of a gate share: when it began, and what was written. An
+    action says in its details where its files are: `files` is "host" for this machine, or the files of an environment that is
+    up. Without it nothing is looked up."""
 
     def __init__(self, renamed: Callable[[str], str] | None = None) -> None:
         self._since = time.time() - BEFORE_SECONDS
@@ -87,11 +85,9 @@ class TaskDisks:
 
 
 class HostDisk:
-    """The files of this machine. What changed after `since` is new, unless git's index has exactly this state of it.
-
-    `written` are paths that agents have written by a tool: they are new whatever the index says. `renamed` gives each text
-    with Handrail's own folders under the name that the rules know.
-    """
+    """The files of this machine. What changed after `since` is new, unless git's index has exactly this state of it. `written`
+    are paths that agents have written by a tool: they are new whatever the index says. `renamed` gives each text with
+    Handrail's own folders under the name that the rules know."""
 
     def __init__(
         self,

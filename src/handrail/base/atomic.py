@@ -78,10 +78,8 @@ def _step_by_step(folder: str) -> int:
 
 
 def replace_file(path: str, data: bytes, *, mode: int | None = None) -> os.stat_result:
-    """Write `data` to `path`, whose links were resolved: one that is there now is refused. Returns what was written.
-
-    An existing file keeps its mode and owner; `mode` is for a new one.
-    """
+    """Write `data` to `path`, whose links were resolved: one that is there now is refused. Returns what was written. An
+    existing file keeps its mode and owner; `mode` is for a new one."""
     folder, name = os.path.split(path)
     made: list[tuple[int, str]] = []
     try:

@@ -91,9 +91,7 @@ def _limits(
     timeout: float | None, cancel: CancelToken | None
 ) -> Iterator[tuple[asyncio.Future[None], Callable[[object], None]]]:
     """A future that is done when the time is over or the token is cancelled, and a function that finishes it from any thread.
-
-    One future for all outcomes costs half of what asyncio.wait does.
-    """
+    One future for all outcomes costs half of what asyncio.wait does."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
     arrivals = _arrivals.get(loop) or _arrivals.setdefault(loop, _Arrivals(loop))

@@ -56,10 +56,8 @@ def _is_installed(folder: str) -> bool:
 def hide_process() -> None:
     """Hide what this process was given: API keys and tokens are in its environment, which `/proc/PID/environ` shows to every
     other process of the same user, such as what an agent runs. Empties that block, and lets no process of this user read this
-    one's memory. Root's can.
-
-    `os.environ` and what child processes inherit stay as they are. Nothing happens where the system has no such thing.
-    """
+    one's memory. Root's can. `os.environ` and what child processes inherit stay as they are. Nothing happens where the system
+    has no such thing."""
     with contextlib.suppress(OSError, AttributeError, ValueError):
         import ctypes  # only the program itself is hidden
 
@@ -82,12 +80,10 @@ _MAX_ANCESTORS = 200
 
 
 def started_by_agent() -> bool:
-    """Whether an agent's tool started this process, as far as can be known: then it may not lift the agent's gate.
-
-    The shells of the tools have a marker in their environment. A command can remove it from its own (`env -i`), but not from
-    the shell above it, nor can it leave the supervisors of the shells, to which orphans are reparented. So the ancestors are
-    checked too, where the system shows them.
-    """
+    """Whether an agent's tool started this process, as far as can be known: then it may not lift the agent's gate. The shells
+    of the tools have a marker in their environment. A command can remove it from its own (`env -i`), but not from the shell
+    above it, nor can it leave the supervisors of the shells, to which orphans are reparented. So the ancestors are checked too,
+    where the system shows them."""
     return MARKER in os.environ or _is_below_agent(os.getpid())
 
 
@@ -127,11 +123,8 @@ def _is_marked(pid: int) -> bool:
 
 def runtime_id() -> str:
     """The id of this process, unique for ever, made of characters that labels and file names allow. What is stored outside this
-    process has the id of its maker.
-
-    It consists of the machine, its boot, the process namespace, the user, the pid and the process's start time: a pid alone
-    means little, as pids are reused.
-    """
+    process has the id of its maker. It consists of the machine, its boot, the process namespace, the user, the pid and the
+    process's start time: a pid alone means little, as pids are reused."""
     return _named(os.getpid())
 
 

@@ -175,11 +175,9 @@ _PART_CHARS = 8192
 
 
 def clean(data: bytes) -> str:
-    """A program's whole output, as lines of text that a terminal would show.
-
-    Colours and cursor movements go, a progress bar is its last state, a backspace removes a character, and what is not text is
-    shown as `\\0` or `\\xff`. Bytes may come in any pieces: what comes out does not depend on where they were cut.
-    """
+    """A program's whole output, as lines of text that a terminal would show. Colours and cursor movements go, a progress bar is
+    its last state, a backspace removes a character, and what is not text is shown as `\\0` or `\\xff`. Bytes may come in any
+    pieces: what comes out does not depend on where they were cut."""
     if data.isascii() and not data.translate(None, _PLAIN_BYTES):
         return data.decode("ascii")
     cleaner = TextCleaner()

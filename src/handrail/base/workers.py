@@ -153,10 +153,8 @@ def run_bounded(
     cancel: CancelToken | None = None,
     grace: float = 0,
 ) -> T:
-    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may continue.
-
-    `grace`: seconds that cancelled work may take to end by itself, with what it has so far.
-    """
+    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may continue. `grace`:
+    seconds that cancelled work may take to end by itself, with what it has so far."""
     future = pool.submit(function, *args)
     over = threading.Event()
     future.add_done_callback(lambda _: over.set())

@@ -19,10 +19,8 @@ from .validation import Document, Key, build, check, checked, known_steps, parse
 
 
 class ConfigFile:
-    """One configuration file, read and changed key by key. A change keeps the file's comments, order and quotes.
-
-    It is also confirmed, in `confirmed`; for the user's own file by default. What else waits in the file is not.
-    """
+    """One configuration file, read and changed key by key. A change keeps the file's comments, order and quotes. It is also
+    confirmed, in `confirmed`; for the user's own file by default. What else waits in the file is not."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None, confirmed: Confirmed | None = None) -> None:
         self.path = config_path() if path is None else Path(path)
@@ -65,11 +63,9 @@ class ConfigFile:
         return self.update(change)
 
     def update(self, function: Callable[[JsonDict], object]) -> Config:
-        """Let `function` change the file's settings in place, while no other writer can; returns the new configuration.
-
-        It gets the file's own settings, without defaults. If it raises, or leaves invalid settings, nothing is written.
-        It must not write to this file itself: the lock is taken.
-        """
+        """Let `function` change the file's settings in place, while no other writer can; returns the new configuration. It gets
+        the file's own settings, without defaults. If it raises, or leaves invalid settings, nothing is written. It must not
+        write to this file itself: the lock is taken."""
         with locked(self.path) as target:
             document, settings = _settings_in(read_text(target) or "", self.path)
             wanted = copy.deepcopy(settings)
@@ -142,12 +138,10 @@ def same(one: Any, other: Any) -> bool:
 
 
 class _Edit:
-    """Collects replacements of parts of one text, then makes them all. Every other character stays as it was.
-
-    ruamel's own round trip re-indents the file, and ties a comment to the value before it: a list item that is added last
-    lands behind the comment of the next section. So the text is edited where the parser says that a value begins and ends.
-    What is written in a way not foreseen here is not guessed at: the caller parses the result and compares.
-    """
+    """Collects replacements of parts of one text, then makes them all. Every other character stays as it was. ruamel's own
+    round trip re-indents the file, and ties a comment to the value before it: a list item that is added last lands behind the
+    comment of the next section. So the text is edited where the parser says that a value begins and ends. What is written in a
+    way not foreseen here is not guessed at: the caller parses the result and compares."""
 
     def __init__(self, text: str) -> None:
         self.text = text if not text or text.endswith("\n") else text + "\n"

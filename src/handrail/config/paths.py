@@ -46,11 +46,9 @@ def read_text(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Path]:
-    """Keep other writers out, of this process and of others. Gives the real file, behind symbolic links.
-
-    Everything that is configured, trusted, pinned or kept as a login is changed under this lock. Raises Denied in a process
-    that an agent's tool started: it would change the rules that the agent is held to.
-    """
+    """Keep other writers out, of this process and of others. Gives the real file, behind symbolic links. Everything that is
+    configured, trusted, pinned or kept as a login is changed under this lock. Raises Denied in a process that an agent's tool
+    started: it would change the rules that the agent is held to."""
     refuse_agents(f"change {path.name}")
     import filelock
 
@@ -200,10 +198,8 @@ _CACHE = "entry_points.json"
 
 def entry_points(group: str) -> list[tuple[str, str]]:
     """Names and targets of an entry point group, over everything that is installed. The current folder is not looked at.
-
     `importlib.metadata` would import forty modules and read every package's files at each start. What a folder of packages
-    holds is remembered by its time, and for nearly everyone it is nothing.
-    """
+    holds is remembered by its time, and for nearly everyone it is nothing."""
     known = remembered(_CACHE)
     found: dict[str, str] = {}
     changed = False

@@ -14,10 +14,8 @@ _TYPE_NAMES = {str: "text", bool: "true or false", int: "a whole number", float:
 
 
 def read_settings(kind: type[T], settings: Mapping[str, Any], *, key: str) -> T:
-    """Build `kind` from these settings. Raises ConfigError for an unknown key, a wrong type and a missing value.
-
-    A field's type is a basic type, a tuple or a Mapping of one, a class with a class method `parse`, or one of these or None.
-    """
+    """Build `kind` from these settings. Raises ConfigError for an unknown key, a wrong type and a missing value. A field's type
+    is a basic type, a tuple or a Mapping of one, a class with a class method `parse`, or one of these or None."""
     hints = get_type_hints(kind)
     fields: dict[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in settings:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 
 def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
-    """The file's settings, overridden by the environment's, with defaults for the rest.
-
-    A missing file means defaults. One that cannot be read or is not valid raises ConfigError.
-    """
+    """The file's settings, overridden by the environment's, with defaults for the rest. A missing file means defaults. One that
+    cannot be read or is not valid raises ConfigError."""
     environ = os.environ if environ is None else environ
     path = config_path(environ=environ) if path is None else Path(path)
     text, config = read_text(path), Config()
@@ -90,10 +88,8 @@ def overrides(environ: Mapping[str, str]) -> JsonDict:
 
 
 def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
-    """The value that `text`, from a command line or a variable, means for the setting `key`.
-
-    Text stays text. A list is `[a, b]`, or its items between separators, or one item. All else is a YAML scalar.
-    """
+    """The value that `text`, from a command line or a variable, means for the setting `key`. Text stays text. A list is `[a,
+    b]`, or its items between separators, or one item. All else is a YAML scalar."""
     from .validation import known_steps, parse, schema_at
 
     schema = schema_at(known_steps(key))
@@ -140,11 +136,9 @@ _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/")
 
 
 class HookCommand(NamedTuple):
-    """What a hook's command runs: a command for the shell, and the files in it, which are pinned to their content.
-
-    Its relative paths are relative to the configuration's folder, never to the current one, which is the project's, where an
-    agent may write: a command from there would be the agent's own.
-    """
+    """What a hook's command runs: a command for the shell, and the files in it, which are pinned to their content. Its relative
+    paths are relative to the configuration's folder, never to the current one, which is the project's, where an agent may
+    write: a command from there would be the agent's own."""
 
     text: str
     files: tuple[str, ...]
@@ -240,10 +234,8 @@ class Confirmed:
         files: Mapping[str, str] | None = None,
         unless_confirmed_since: Config | None = None,
     ) -> None:
-        """Let this configuration hold from now on. `files` None: those of before. Raises Denied in an agent's process.
-
-        Nothing happens if what holds is no longer `unless_confirmed_since`: a person has confirmed something meanwhile.
-        """
+        """Let this configuration hold from now on. `files` None: those of before. Raises Denied in an agent's process. Nothing
+        happens if what holds is no longer `unless_confirmed_since`: a person has confirmed something meanwhile."""
         from .strength import settings_in  # few starts confirm anything
 
         with locked(self.path) as target:
@@ -292,10 +284,8 @@ def is_person() -> bool:
 
 
 def held_config(file: Path, state: Path, *, confirms: bool, environ: Mapping[str, str] | None = None) -> Held:
-    """The configuration in `file` as far as it may be applied, overridden by the environment's.
-
-    With `confirms` it is applied as it is, as a person started this; `waiting` then says what became weaker by that.
-    """
+    """The configuration in `file` as far as it may be applied, overridden by the environment's. With `confirms` it is applied
+    as it is, as a person started this; `waiting` then says what became weaker by that."""
     environ = os.environ if environ is None else environ
     known, wanted = Confirmed(state), load_config(file, environ={})
     before = known.config(file)

@@ -56,11 +56,9 @@ def dotted(steps: Steps) -> str:
 
 
 def parse(text: str, *, path: str = "") -> Document:
-    """The document in `text`, as plain values that remember their lines. `path` is what errors name as its source.
-
-    The nodes are walked here, instead of loading through a constructor, because a configuration wants less than YAML offers
-    and better errors: every key's line, no tags, dates or binary, no key twice, a bound on what aliases unfold to.
-    """
+    """The document in `text`, as plain values that remember their lines. `path` is what errors name as its source. The nodes
+    are walked here, instead of loading through a constructor, because a configuration wants less than YAML offers and better
+    errors: every key's line, no tags, dates or binary, no key twice, a bound on what aliases unfold to."""
     if len(text) > MAX_BYTES:
         raise ConfigError(f"is larger than {MAX_BYTES:,} bytes; a configuration is not", path=path)
     document = Document(text, path)
@@ -289,9 +287,7 @@ def hint(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     return f"did you mean {prefix}{near}?" if near else f"known: {', '.join(prefix + name for name in known)}"
 
 
-@cache
-def _schema() -> JsonDict:
-    return json_schema()
+_schema = cache(json_schema)
 
 
 @cache

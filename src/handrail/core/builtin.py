@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, NamedTuple
@@ -37,9 +38,7 @@ def tool_schema(description: str, required: Sequence[str] = (), /, **properties:
 
 def family(toolset: str, calls: str, **shared: Any) -> Callable[..., JsonDict]:
     """A function for `registry.register(**tool("its_name", ...))`: it takes a tool's name and then what `tool_schema` takes.
-
-    The handler is the function of that name in the module `calls`; `shared` is what else each tool of the family registers.
-    """
+    The handler is the function of that name in the module `calls`; `shared` is what else each tool of the family registers."""
 
     def tool(name: str, description: str, required: Sequence[str] = (), /, **properties: JsonDict) -> JsonDict:
         schema = tool_schema(description, required, **properties)
@@ -48,16 +47,11 @@ def family(toolset: str, calls: str, **shared: Any) -> Callable[..., JsonDict]:
     return tool
 
 
-def text(description: str, **limits: Any) -> JsonDict:
-    return {"type": "string", **limits, "description": description}
+def _argument(kind: str, description: str, **limits: Any) -> JsonDict:
+    return {"type": kind, **limits, "description": description}
 
 
-def integer(description: str, **limits: Any) -> JsonDict:
-    return {"type": "integer", **limits, "description": description}
-
-
-def number(description: str, **limits: Any) -> JsonDict:
-    return {"type": "number", **limits, "description": description}
+text, integer, number = (partial(_argument, kind) for kind in ("string", "integer", "number"))
 
 
 def flag(description: str) -> JsonDict:
@@ -88,10 +82,8 @@ class Discovered(NamedTuple):
 
 
 def discover_builtin_tools(tools_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Import every module of the folder that registers a tool at its top level. Returns their names.
-
-    Without a folder: the built-in tools, which are in the default registry then.
-    """
+    """Import every module of the folder that registers a tool at its top level. Returns their names. Without a folder: the
+    built-in tools, which are in the default registry then."""
     found = scan_builtin() if tools_dir is None else discover(tools_dir)
     if tools_dir is None:
         default_registry.adopt(registry.entries())

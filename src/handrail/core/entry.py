@@ -70,10 +70,8 @@ class ToolEntry(NamedTuple):
         return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
 
     def fields_now(self, listed: frozenset[str], config: Config) -> JsonDict:
-        """The schema fields that the tool gives at listing time; its function may take `listed` names and the `config`.
-
-        One that fails, or gives what is no description or no parameters, leaves the static schema, which is still true.
-        """
+        """The schema fields that the tool gives at listing time; its function may take `listed` names and the `config`. One
+        that fails, or gives what is no description or no parameters, leaves the static schema, which is still true."""
         function = self.dynamic_schema_overrides
         if function is None:
             return {}
@@ -125,10 +123,8 @@ _FORM = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 class Reference:
-    """A callable that imports the function it names when it is first called or its signature is read.
-
-    Two references to one function are equal, so a check that several tools name runs once for all of them.
-    """
+    """A callable that imports the function it names when it is first called or its signature is read. Two references to one
+    function are equal, so a check that several tools name runs once for all of them."""
 
     __slots__ = ("_function", "target")
 
@@ -190,11 +186,9 @@ _COMBINATORS = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
 
 
 class Contract:
-    """One parameters schema. It is kept as bytes, so that nobody can change it and a copy is one call.
-
-    The validator imports forty modules, and compiling takes time. So a schema that is plainly one is compiled at its second
-    use, and at its first only for arguments that do not plainly fit.
-    """
+    """One parameters schema. It is kept as bytes, so that nobody can change it and a copy is one call. The validator imports
+    forty modules, and compiling takes time. So a schema that is plainly one is compiled at its second use, and at its first
+    only for arguments that do not plainly fit."""
 
     __slots__ = ("_compiled", "_derived", "_frozen", "is_valid")
 

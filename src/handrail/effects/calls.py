@@ -27,7 +27,6 @@ from .receipts import digest as digest_of
 from .recorder import BEGUN_FOLDER, Recorder, left_behind
 
 log = logging.getLogger(__name__)
-
 LOCAL, UNDO = "local", "undo"
 _NOT_KEPT = "its changes are not kept any more"
 _GONE = f"{_NOT_KEPT}, or somebody has removed them from the journal"

@@ -1,9 +1,7 @@
-"""Receipts: what each call did, who allowed it and under which policy, so that no later change of it goes unnoticed.
-
-Each receipt holds the hash of the one before. A batch of them is sealed: an Ed25519 signature over the last hash, the hash of the
-seal before, and the Merkle root of each day that the batch is about. An export ends with a signed statement of how much there is.
-All of it is checked with the public key alone: see `audit`.
-"""
+"""Receipts: what each call did, who allowed it and under which policy, so that no later change of it goes unnoticed. Each
+receipt holds the hash of the one before. A batch of them is sealed: an Ed25519 signature over the last hash, the hash of the
+seal before, and the Merkle root of each day that the batch is about. An export ends with a signed statement of how much there
+is. All of it is checked with the public key alone: see `audit`."""
 
 from __future__ import annotations
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from ..store.database import Database
 
 log = logging.getLogger(__name__)
-
 FORMAT = "handrail-audit-1"
 BATCH = 256
 _KEY, _HEAD, _TIMESTAMPS = "key.pem", "head.json", "timestamps.jsonl"

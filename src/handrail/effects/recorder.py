@@ -1,8 +1,5 @@
-"""Give each changing call its number, keep its journal, and write its record when it has ended.
-
-The record is written beside the call path by one thread, in the order in which the calls end; whoever reads the records waits
-for it first.
-"""
+"""Give each changing call its number, keep its journal, and write its record when it has ended. The record is written beside
+the call path by one thread, in the order in which the calls end; whoever reads the records waits for it first."""
 
 import contextlib
 import hashlib
@@ -25,7 +22,6 @@ from ..store.call_records import CallNumbers, CallRecord
 from .open_call import Ended
 
 log = logging.getLogger(__name__)
-
 JOURNAL_FOLDER, NUMBERS_FILE, BEGUN_FOLDER = "journal", "call-number", "begun-calls"
 _MAX_BEGUN_BYTES = 1 << 20
 _MAX_HEAD, _MAX_SHOWN, _MAX_FOLDERS = 500, 4_000, 1000

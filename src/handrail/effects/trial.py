@@ -1,9 +1,7 @@
-"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back.
-
-It can also be tried where nobody sees what it changes: with an overlay over the work tree, for this call alone. The kernel puts
-what the command changes into a folder of ours: new and changed files as they are, and for what it deletes a mark. To keep that is
-to bring it to the work tree, written to the journal like every other change; not to keep it is to remove it.
-"""
+"""A command that was allowed to be tried: it has run, and what it did is shown, to be kept or taken back. It can also be tried
+where nobody sees what it changes: with an overlay over the work tree, for this call alone. The kernel puts what the command
+changes into a folder of ours: new and changed files as they are, and for what it deletes a mark. To keep that is to bring it to
+the work tree, written to the journal like every other change; not to keep it is to remove it."""
 
 from __future__ import annotations
 
@@ -85,9 +83,12 @@ def settle_isolated(context: ToolContext, trial: IsolatedTrial) -> list[str]:
         named = ", ".join(conflicts[:_MAX_LINES])
         return [f"It was tried, and is not kept: meanwhile somebody else has changed {named}", "nothing has changed"]
     effects.has_run(trial.environment, changed=True)
+    if kept:  # without the removal of folders in which something stays
+        left = {folder for change in changes if change.path not in kept for folder in _above(change.path, kept)}
+        changes = [each for each in changes if each.path in kept and not (each.kind == "lost" and each.path in left)]
     try:
         with effects.calls.recorder.files.writing(effects.number) as record:
-            for change in _picked(changes, kept) if kept else changes:
+            for change in changes:
                 _keep(change, record)
     except OSError as error:
         return [f"It was tried, and cannot be kept: {error}", effects.take_back(effects.number)]
@@ -126,12 +127,6 @@ def _reviewed(context: ToolContext, told: JsonDict, diffs: list[str], number: in
 
 def _above(path: str, paths: Iterable[str]) -> set[str]:
     return {str(folder) for folder in Path(path).parents}.intersection(paths)
-
-
-def _picked(changes: list[Change], kept: set[str]) -> list[Change]:
-    """The changes at these paths, without the removal of folders in which something stays."""
-    left = {folder for change in changes if change.path not in kept for folder in _above(change.path, kept)}
-    return [each for each in changes if each.path in kept and not (each.kind == "lost" and each.path in left)]
 
 
 def _listed(told: JsonDict) -> dict[str, str]:

@@ -60,7 +60,10 @@ class Authority:
             own = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
             context = self._contexts[host] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
-            _load(context, pem + own)
+            # Through a file without a name: the ssl module takes nothing but files, and the key must not lie in one.
+            with open(os.memfd_create("handrail-tls", os.MFD_CLOEXEC), "wb", 0) as file:
+                file.write(pem + own)
+                context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
         return self._contexts[host]
 
     def _signed(
@@ -89,13 +92,3 @@ def java_store(bundle: bytes) -> bytes:
         content += struct.pack(">IH5sQH5sI", 2, 5, alias, 0, 5, b"X.509", len(der)) + der
     begin = "changeit".encode("utf-16-be") + b"Mighty Aphrodite"  # the usual password, for programs that give one
     return content + hashlib.sha1(begin + content, usedforsecurity=False).digest()
-
-
-def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    """Through a file without a name: the ssl module takes nothing but files, and the key must not lie in one."""
-    fd = os.memfd_create("handrail-tls", os.MFD_CLOEXEC)
-    try:
-        os.write(fd, pem)
-        context.load_cert_chain(f"/proc/self/fd/{fd}")
-    finally:
-        os.close(fd)

@@ -121,9 +121,8 @@ class Exchange:
             if sending is not None:
                 await sending
             if keeps is None:  # another protocol from here on
-                await asyncio.gather(
-                    _relay(self._reader, writer, Mask(())), _relay(reader, self._writer, Mask(prepared.hidden))
-                )
+                back = _relay(reader, self._writer, Mask(prepared.hidden))
+                await asyncio.gather(_relay(self._reader, writer, Mask(())), back)
             return bool(keeps)
         finally:
             if sending is not None:
@@ -264,14 +263,12 @@ def parse_head(raw: bytes) -> Head:
 def _length(head: Head, *, otherwise: int) -> int:
     encodings = [word.strip().lower() for value in head.values("transfer-encoding") for word in value.split(",")]
     lengths = {word.strip() for value in head.values("content-length") for word in value.split(",")}
-    if encodings:
-        if encodings != ["chunked"] or (lengths and otherwise == 0):
-            raise BadMessage("its length is not clear")
+    if encodings == ["chunked"] and not (lengths and otherwise == 0):
         return _CHUNKED
-    if not lengths:
+    if not encodings and not lengths:
         return otherwise
-    text = lengths.pop()
-    if lengths or not (text.isascii() and text.isdigit()):
+    text = next(iter(lengths), "")
+    if encodings or len(lengths) > 1 or not (text.isascii() and text.isdigit()):
         raise BadMessage("its length is not clear")
     return int(text)
 

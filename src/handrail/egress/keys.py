@@ -223,7 +223,7 @@ def _text_to_sign(head: Head, found: re.Match[str], payload: str, *, is_encoded_
     if is_encoded_twice:
         path = quote(path, safe="/-_.~")
     pairs = [(name, value) for name, _, value in (part.partition("=") for part in query.split("&") if part)]
-    pairs = sorted((_encoded(name), _encoded(value)) for name, value in pairs)
+    pairs = sorted((quote(unquote(name), safe="-_.~"), quote(unquote(value), safe="-_.~")) for name, value in pairs)
     names = found["names"].split(";")
     fields = "".join(f"{name}:{','.join(' '.join(value.split()) for value in head.values(name))}\n" for name in names)
     sorted_query = "&".join(f"{name}={value}" for name, value in pairs)
@@ -231,10 +231,6 @@ def _text_to_sign(head: Head, found: re.Match[str], payload: str, *, is_encoded_
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     date = "".join(head.values("x-amz-date"))
     return "\n".join(["AWS4-HMAC-SHA256", date, found["scope"], digest])
-
-
-def _encoded(text: str) -> str:
-    return quote(unquote(text), safe="-_.~")
 
 
 def _signature(secret: str, scope: str, text: str) -> str:

@@ -68,6 +68,7 @@ class Networks:
 
     def __init__(self, config: Config) -> None:
         self._config, self._values, self._lock = config, SecretValues(config.secrets), threading.Lock()
+        self._folder = cache_dir(config.home) / "egress"
         self._networks: dict[str, _Network] = {}
         self._contexts: dict[str, ToolContext] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -171,10 +172,6 @@ class Networks:
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join(_CLOSE_SECONDS)
         shutil.rmtree(self._folder / runtime_id(), ignore_errors=True)
-
-    @property
-    def _folder(self) -> Path:
-        return cache_dir(self._config.home) / "egress"
 
     async def _made(self, asks: bool, has_proxy: bool, is_far: bool) -> _Network:
         config, secrets = self._config.network, self._config.secrets

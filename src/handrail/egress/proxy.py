@@ -1,8 +1,6 @@
-"""An HTTP proxy on loopback: the way out of a task's commands, and of its browser.
-
-It decides about every host, looks names up itself and connects to the address that it has checked. In connections to hosts that
-have a key it ends TLS, and puts the key in; into all others it cannot look.
-"""
+"""An HTTP proxy on loopback: the way out of a task's commands, and of its browser. It decides about every host, looks names up
+itself and connects to the address that it has checked. In connections to hosts that have a key it ends TLS, and puts the key
+in; into all others it cannot look."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Ask about hosts through the gate, once per call and host, and remember what was refused so that the model is told.
-
-Tools that connect by themselves (web and browser tools, MCP servers) use `ToolHosts`. What is denied is denied to them too. They
-ask about other hosts where `network.contain` is "on"; in "auto" they do not, because their calls name the host and pass the gate,
-as those of commands do not. An MCP server is connected to before a call asks for it: with "on" its host has to be listed.
-"""
+"""Ask about hosts through the gate, once per call and host, and remember what was refused so that the model is told. Tools that
+connect by themselves (web and browser tools, MCP servers) use `ToolHosts`. What is denied is denied to them too. They ask about
+other hosts where `network.contain` is "on"; in "auto" they do not, because their calls name the host and pass the gate, as
+those of commands do not. An MCP server is connected to before a call asks for it: with "on" its host has to be listed."""
 
 import asyncio
 import dataclasses

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .base import Environment
 
 T = TypeVar("T")
-
 ENTRY_POINTS = "handrail.environments"
 # Other names.
 _ALIASES = {"singularity": "apptainer"}

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from ..protocols import Files
-    from ..types import CancelToken
-    from .output import Output, OutputSink
+from ..protocols import Files
+from ..types import CancelToken
+from .output import Output, OutputSink
 
-TIMEOUT_EXIT_CODE = 124
-CANCELLED_EXIT_CODE = 130
+TIMEOUT_EXIT_CODE, CANCELLED_EXIT_CODE = 124, 130
 
 
 class RestartReason(Enum):

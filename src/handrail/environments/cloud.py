@@ -1,9 +1,9 @@
-"""Commands in a cloud sandbox: what the backends that reach one through an SDK have in common.
+"""Commands in a cloud sandbox: what the backends that reach one through an SDK have in common. The first command creates a
+sandbox, and `close` ends it. Its labels say who made it. It ends by itself when its lifetime is over or it is idle, and
+everything in it ends after a while without a keep-alive from here: a killed runtime leaves nothing for long. `prune` ends what
+one has left immediately."""
 
-The first command creates a sandbox, and `close` ends it. Its labels say who made it. It ends by itself when its lifetime is over
-or it is idle, and everything in it ends after a while without a keep-alive from here: a killed runtime leaves nothing for long.
-`prune` ends what one has left immediately.
-"""
+from __future__ import annotations
 
 import contextlib
 import hashlib
@@ -32,7 +32,6 @@ from .transport.stream import SdkLoop, Stream, StreamChannel, sdk_loops
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
 CHECK_SECONDS = 8.0
 CREATE_SECONDS = 600.0  # an image may have to be built first
 ASK_SECONDS = 30.0

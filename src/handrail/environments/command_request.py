@@ -1,23 +1,26 @@
 """What tools share that run commands: the request that they read, and the capture of a command's output, with progress lines for
 listeners, all of it for the result store, head and tail for the model."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from ..base.safe_text import TextCleaner, clean
 from ..errors import InvalidArguments
+from ..protocols import ResultWriter, StoredResult
+from ..settings.sections import TerminalConfig
+from ..types import JsonDict, ToolContext
 from .output import MaskedStream, Masker, Output, OutputSink, describe, is_binary
+from .tasks import TaskEnvironments
 
-if TYPE_CHECKING:
-    from ..protocols import ResultWriter, StoredResult
-    from ..settings.sections import TerminalConfig
-    from ..types import JsonDict, ToolContext
-    from .tasks import TaskEnvironments
+log = logging.getLogger(__name__)
+_PROGRESS_SECONDS, _PROGRESS_CHARS = 0.1, 200
+_PROGRESS_BYTES = 4 * _PROGRESS_CHARS
+_HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
+_PART_BYTES = 32 << 10
+_LINES = re.compile(rb"[\r\n]+")
 
 
 class Request(NamedTuple):
@@ -59,16 +62,6 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
         tuple(args.get("watch_patterns") or ()),
         tuple(notes),
     )
-
-
-log = logging.getLogger(__name__)
-
-_PROGRESS_SECONDS = 0.1
-_PROGRESS_CHARS = 200
-_PROGRESS_BYTES = 4 * _PROGRESS_CHARS
-_HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
-_PART_BYTES = 32 << 10
-_LINES = re.compile(rb"[\r\n]+")
 
 
 # Takes a command's output and exit code, and returns what is shown instead.
@@ -230,8 +223,7 @@ class Capture:
 
 
 def capture_of(request: Request, context: ToolContext, environments: TaskEnvironments) -> Capture:
-    plugins = environments.change_output
-    change = None
+    plugins, change = environments.change_output, None
     if plugins is not None and plugins.is_wanted():
 
         def change(text: str, exit_code: int | None) -> str:

@@ -1,5 +1,7 @@
 """What containers of every engine have in common: their settings, how a shell gets into one, their names, and cleaning up."""
 
+from __future__ import annotations
+
 import csv
 import hashlib
 import io
@@ -32,7 +34,6 @@ _JOBS_ROOT = "/var/tmp/handrail"  # for persistent containers: /tmp may be empti
 # An engine's containers are those of one place, which these say.
 _PLACES = ("DOCKER_HOST", "APPTAINER_CONFIGDIR", "SINGULARITY_CONFIGDIR", "HOME")
 _cleared: set[object] = set()
-
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _NOT_SYSTEM = ("/var/tmp", "/run/user", "/dev/shm")
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock")
@@ -50,7 +51,7 @@ class Mount:
     asks: bool = False
 
     @classmethod
-    def parse(cls, value: object) -> "Mount":
+    def parse(cls, value: object) -> Mount:
         """`source:target`, `source:target:ro` or `source:target:ask`, or a mapping of the fields."""
         if isinstance(value, Mount):
             return value

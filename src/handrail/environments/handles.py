@@ -17,7 +17,6 @@ from .errors import InputRefused, NoSuchProcess
 from .shell_host.wire import Packet
 
 Call = Callable[..., tuple[Packet, bytes]]
-
 _FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
 _GONE = "this background process is no longer known; list those that are"

@@ -1,7 +1,5 @@
 """Keep the start and the end of an output of any size in bounded memory, and describe binary output instead of showing it.
-
-Known secret values are hidden in it: the runtime's own, and those that commands were given.
-"""
+Known secret values are hidden in it: the runtime's own, and those that commands were given."""
 
 import itertools
 import operator
@@ -23,7 +21,11 @@ _SHORTEST_LINE = 6
 _STRAY = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
 _SHORT_TEXT = re.compile(rb"[\x20-\x7e]{2,5}")
 _STRINGS = re.compile(rb"[\x20-\x7e]{6,}")
-
+MASK = "[secret]"
+_SHORTEST = 8
+# A shorter one, without a digit, or with a space may be an ordinary word: `SECRET_BACKEND=production`.
+_RANDOM = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])\S{12,}")
+_CERTAIN_NAME = re.compile(r"(?i)(?:(?:^|_|api)key|token|secret|passw(?:or)?d|passphrase|credential)s?$")
 Listener = Callable[[bytes], None]
 
 
@@ -185,13 +187,6 @@ def _strays(lines: list[bytes]) -> Iterator[bool]:
         elif len(line) >= _SHORTEST_LINE:  # a shorter one is like those before it
             is_stray = b"\0" in line or _is_stray(line)
         yield is_stray
-
-
-MASK = "[secret]"
-_SHORTEST = 8
-# A shorter one, without a digit, or with a space may be an ordinary word: `SECRET_BACKEND=production`.
-_RANDOM = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])\S{12,}")
-_CERTAIN_NAME = re.compile(r"(?i)(?:(?:^|_|api)key|token|secret|passw(?:or)?d|passphrase|credential)s?$")
 
 
 def secret_values(variables: Mapping[str, str]) -> set[str]:

@@ -1,7 +1,5 @@
 """What the kernel protects from local commands: Handrail's folders and program, and sockets through which others would act.
-
-This says what; shell_host/protection.py does it. A sandbox protects more and does not need this.
-"""
+This says what; shell_host/protection.py does it. A sandbox protects more and does not need this."""
 
 import contextlib
 import glob
@@ -34,16 +32,6 @@ from .transport.link import Confinement, fork_servers
 _PACKAGE = __name__.partition(".")[0]
 # Of the state: the background processes, and what a command is told the path of.
 JOBS_FOLDER, _SHOWN = "processes", ("downloads",)
-
-
-@cache
-def sockets() -> Mapping[str, Mapping[str, list[str]]]:
-    """Sockets by the name of a program: their `places`, and the `variables` that point at them. Whoever can talk to one of these
-    can run a program, or type, outside of what protects commands. `{run}` is the user's runtime folder."""
-    text = Path(__file__).with_name("sockets.json").read_text("utf-8")
-    return cast("Mapping[str, Mapping[str, list[str]]]", json.loads(text))
-
-
 _CACHES = Path(__file__).with_name("writable_caches.txt")
 _FRESH_SECONDS = 10.0
 _TURN_ON = "turn it on: `handrail config set terminal.protect true`"
@@ -59,6 +47,14 @@ sys.path.append({os.path.dirname(__file__)!r})
 from shell_host import protection
 protection.launch(sys.argv[1:])
 """
+
+
+@cache
+def sockets() -> Mapping[str, Mapping[str, list[str]]]:
+    """Sockets by the name of a program: their `places`, and the `variables` that point at them. Whoever can talk to one of these
+    can run a program, or type, outside of what protects commands. `{run}` is the user's runtime folder."""
+    text = Path(__file__).with_name("sockets.json").read_text("utf-8")
+    return cast("Mapping[str, Mapping[str, list[str]]]", json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

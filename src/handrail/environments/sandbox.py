@@ -1,10 +1,8 @@
 """Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
-
 Namespaces of its own do it, or those of bubblewrap where only that may make any. Otherwise Landlock, a part of the kernel,
 restricts files and TCP (see `landlock.py` for what it leaves open), so an environment under it does not count as isolated.
-Without any of these, nothing runs.
-The Python that runs this stays in sight, and files of the work tree that make programs elsewhere run something stay as they are.
-"""
+Without any of these, nothing runs. The Python that runs this stays in sight, and files of the work tree that make programs
+elsewhere run something stay as they are."""
 
 import contextlib
 import os
@@ -22,7 +20,7 @@ from importlib.resources import files
 from ..types import Unavailable
 from .errors import SandboxUnavailable
 from .protection import Protection, own_folders
-from .shell_host import landlock
+from .shell_host import landlock, proc
 from .shell_host.work_tree import TEMPORARY
 from .transport.link import Link
 from .transport.session import Session, Transport
@@ -142,12 +140,7 @@ class SandboxPolicy:
     def _steps(self, cwd: str) -> list[list[str]]:
         """What is mounted, in the words of bwrap. A folder comes before what is in it, so that the inner one holds: a work tree
         in a hidden folder is there, and a hidden folder in the work tree is not."""
-        steps = {
-            "/": ["--ro-bind", "/", "/"],
-            "/dev": ["--dev", "/dev"],
-            "/proc": ["--proc", "/proc"],
-            **self._covers(),
-        }
+        steps = {"/": ["--ro-bind", "/", "/"], "/dev": ["--dev", "/dev"], "/proc": ["--proc", "/proc"]} | self._covers()
         if self.network:
             # Name resolution uses files that are often links into /run.
             steps["/run/systemd/resolve"] = ["--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
@@ -205,8 +198,11 @@ def runs_elsewhere(tree: str) -> list[str]:
 
 def _repositories(pointer: str, tree: str) -> Iterator[str]:
     """The folder of the work tree's repository, if it lies in the tree, and of its submodules and worktrees."""
-    folder = _leads_to(pointer)
-    if folder is None or not os.path.realpath(folder).startswith(tree.rstrip("/") + "/"):
+    folder = pointer
+    if not os.path.isdir(pointer):
+        word, _, path = _beginning(pointer, 4096).partition(":")
+        folder = os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else ""
+    if not folder or not os.path.realpath(folder).startswith(tree.rstrip("/") + "/"):
         return
     yield folder
     count = 0
@@ -220,13 +216,6 @@ def _repositories(pointer: str, tree: str) -> Iterator[str]:
                 return
 
 
-def _leads_to(pointer: str) -> str | None:
-    if os.path.isdir(pointer):
-        return pointer
-    word, _, path = _beginning(pointer, 4096).partition(":")
-    return os.path.normpath(os.path.join(os.path.dirname(pointer), path.strip())) if word == "gitdir" else None
-
-
 def _beginning(path: str, size: int) -> str:
     """Of a file; nothing if it cannot be read."""
     try:
@@ -238,12 +227,7 @@ def _beginning(path: str, size: int) -> str:
 
 def open_sockets(outside_of: Collection[str]) -> list[str]:
     """Those that exist now, and lie in none of these folders."""
-    try:
-        with open("/proc/net/unix", "rb") as file:
-            lines = file.readlines()[1:]
-    except OSError:
-        return []
-    words = (line.rstrip(b"\n").split(b" ", 7) for line in lines)
+    words = (line.split(b" ", 7) for line in proc.content("/proc/net/unix").split(b"\n")[1:])
     paths = {os.path.realpath(os.fsdecode(each[7])) for each in words if len(each) > 7 and each[7].startswith(b"/")}
     covered = tuple(os.path.realpath(folder) + "/" for folder in outside_of)
     return sorted(path for path in paths if not path.startswith(covered) and os.path.exists(path))

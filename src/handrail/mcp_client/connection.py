@@ -291,10 +291,8 @@ class Connection:
                 raise ToolUnavailable(f"MCP server {self.server.name} is closed")
             if self.state is State.FAILED and self._faults >= MAX_FAULTS and not patient:
                 seconds = max(0.0, self._retry_at - time.monotonic())
-                raise ToolUnavailable(
-                    f"MCP server {self.server.name} is unavailable: {self.error}; next attempt in {seconds:.0f} s",
-                    retry_after_seconds=round(seconds, 1),
-                )
+                why = f"is unavailable: {self.error}; next attempt in {seconds:.0f} s"
+                raise ToolUnavailable(f"MCP server {self.server.name} {why}", retry_after_seconds=round(seconds, 1))
             self._wanted.set()
             await self._changed.wait()
 
@@ -329,11 +327,9 @@ class Connection:
         return self._lost_in_call(error)
 
     def _lost_in_call(self, error: Exception) -> ToolFailed:
-        return ToolFailed(
-            f"MCP server {self.server.name} was lost during the call ({self._why_lost() or self._text(error)}); "
-            "it is unknown whether the call took effect",
-            lost=True,
-        )
+        how = f"was lost during the call ({self._why_lost() or self._text(error)})"
+        doubt = "it is unknown whether the call took effect"
+        return ToolFailed(f"MCP server {self.server.name} {how}; {doubt}", lost=True)
 
     async def settled(self) -> None:
         """Wait until it is ready, or the first attempt has failed."""

@@ -33,10 +33,8 @@ def explained(why: str, process: Process | None) -> str:
     if missing:
         return f"{why}: the package {missing} is missing; install it, or correct its name in the command\n{tail}"
     if process.noise and (not tail or process.child.returncode is None):
-        return (
-            f"{why}: it printed {process.noise[:_MAX_NOISE]!r} to its standard output, where only MCP messages belong; start it "
-            "in its stdio mode, or have it log to standard error"
-        )
+        stray = f"it printed {process.noise[:_MAX_NOISE]!r} to its standard output, where only MCP messages belong"
+        return f"{why}: {stray}; start it in its stdio mode, or have it log to standard error"
     return f"{why}: {tail}" if tail else why
 
 

@@ -40,10 +40,8 @@ class _NotAnswered(Exception):
 
 
 def fill(schema: Mapping[str, Any], message: str, ask: Ask | None) -> JsonDict | None:
-    """Fill in a form by asking field by field: the form's content, or None if it was not answered.
-
-    A single yes/no field was answered by whoever approved the question. Without a user the form's own defaults are used.
-    """
+    """Fill in a form by asking field by field: the form's content, or None if it was not answered. A single yes/no field was
+    answered by whoever approved the question. Without a user the form's own defaults are used."""
     fields: Mapping[str, JsonDict] = schema.get("properties") or {}
     if len(fields) == 1 and all(field.get("type") == "boolean" for field in fields.values()):
         return dict.fromkeys(fields, True)

@@ -1,9 +1,7 @@
-"""Which addresses the web tools and the browser may reach: public ones, and others that the user allows.
-
-A name is resolved once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot
-lead elsewhere. Hosts that the user writes down, here and for commands, are a name, `*.domain`, an address or a network, each at
-any port, one port or a range.
-"""
+"""Which addresses the web tools and the browser may reach: public ones, and others that the user allows. A name is resolved
+once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot lead elsewhere. Hosts
+that the user writes down, here and for commands, are a name, `*.domain`, an address or a network, each at any port, one port or
+a range."""
 
 import asyncio
 import contextlib
@@ -19,7 +17,6 @@ from ..errors import ConfigError, Denied, InvalidArguments, ToolFailed
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 LookUp = Callable[[str, int], Awaitable[list[str]]]
-
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL = 8_000
 _NAME = re.compile(
@@ -182,9 +179,8 @@ class HostPattern(NamedTuple):
         return host.endswith(self.name[1:]) if self.name.startswith("*") else host == self.name
 
     def covers(self, address: Address) -> bool:
-        return self.network is not None and any(
-            one in self.network for one in {address, embedded_ipv4(address) or address}
-        )
+        meant = {address, embedded_ipv4(address) or address}
+        return self.network is not None and any(one in self.network for one in meant)
 
 
 def plain_host(text: str) -> str:
@@ -217,9 +213,8 @@ def _parsed(text: str, key: str) -> HostPattern:
     if low <= high <= 65_535:
         with contextlib.suppress(ValueError):  # also what cannot be encoded
             return HostPattern(text, *_host_of(host), low, high)
-    raise ConfigError(
-        f"{text!r} is not a host; write a name, *.domain, an address or a network, each with or without :port", key=key
-    )
+    fix = "write a name, *.domain, an address or a network, each with or without :port"
+    raise ConfigError(f"{text!r} is not a host; {fix}", key=key)
 
 
 def _host_of(text: str) -> tuple[str, Network | None]:

@@ -18,10 +18,8 @@ from .base import UPLOAD_SECONDS, OutgoingMessage, http_unavailable, target_key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The address is `url`, or the value of the variable `url_variable` if the address contains a key.
-
-    With `secret_variable` the body is signed: `X-Handrail-Signature: sha256=<HMAC-SHA256 of the body, in hex>`.
-    """
+    """The address is `url`, or the value of the variable `url_variable` if the address contains a key. With `secret_variable`
+    the body is signed: `X-Handrail-Signature: sha256=<HMAC-SHA256 of the body, in hex>`."""
 
     url: str = ""
     url_variable: str = ""

@@ -59,10 +59,8 @@ class Answer(NamedTuple):
 
 class HookShells:
     """Shells on this machine that run the commands, one at a time each. One is kept: to start it takes longer than most hooks.
-
     `protection` is what the kernel protects from the commands. With settings of the journal (`effects`), what they change is
-    written down.
-    """
+    written down."""
 
     def __init__(self, protection: Protection | None = None, effects: Mapping[str, Any] | None = None) -> None:
         # Nobody is asked on behalf of a hook.
@@ -123,11 +121,9 @@ def register_external(
     open_call: Callable[[str, str | None, str | None], CallEffects] | None = None,
 ) -> None:
     """Add the configured commands. Raises ConfigError for an unknown event, an invalid pattern, a file that is not there.
-
     Relative paths are looked up in `folder`, the configuration's. `pins` are the digests that the commands' files must have
-    when they run; without one a file is taken as it is now. `open_call` begins the record of
-    what one changes, given what has made it (`OpenCall`).
-    """
+    when they run; without one a file is taken as it is now. `open_call` begins the record of what one changes, given what has
+    made it (`OpenCall`)."""
     for event, commands in configured.items():
         hook = EVENTS.get(event, event)
         if hook not in HOOK_NAMES:

@@ -128,10 +128,9 @@ class HookManager:
 
     def unregister(self, name: str) -> bool:
         with self._changing:
-            if self._registered.pop(name, None) is None:
-                return False
+            found = self._registered.pop(name, None)
             self._refresh()
-            return True
+            return found is not None
 
     def chain(self, kind: str, key: str, about: Mapping[str, Any]) -> Chain:
         """The middleware of one kind, around a payload of that name."""

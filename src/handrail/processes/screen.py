@@ -1,8 +1,6 @@
-"""What a user would see on the terminal of a program: its control sequences, rendered by pyte.
-
-pyte does not know everything that programs send: it prints what it cannot parse, and raises for what it does not expect. What it
-lacks is added here, or removed before it gets there.
-"""
+"""What a user would see on the terminal of a program: its control sequences, rendered by pyte. pyte does not know everything
+that programs send: it prints what it cannot parse, and raises for what it does not expect. What it lacks is added here, or
+removed before it gets there."""
 
 import codecs
 import contextlib

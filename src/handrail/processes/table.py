@@ -23,11 +23,9 @@ from .tracked import State, Status, TrackedProcess, last_lines
 from .watched_output import LineMatcher, Notice, NoticeKind, OutputWatch, PollResult, Watcher
 
 log = logging.getLogger(__name__)
-
 DEFAULT_SIZE = (24, 80)  # rows and columns
 _COMMAND_KEPT = 4000
-_NOTICE_BYTES = 2000
-_NOTICE_LINES = 20
+_NOTICE_BYTES, _NOTICE_LINES = 2000, 20
 _MAX_NOTICES, _MAX_NAMED = 200, 10
 
 
@@ -70,16 +68,13 @@ class ProcessTable:
             LineMatcher(wanted.watch_patterns)  # raises InvalidArguments for what cannot be watched for
         self._check_room(task_id or DEFAULT_TASK)
         with self._environments.use(task_id) as environment:
-            survives = environment.persistent
             process: BackgroundProcess
-            watched: dict[str, Any] = {"call": wanted.call} if wanted.call else {}
+            how: dict[str, Any] = {"cwd": wanted.cwd, "env": wanted.env, "survives": environment.persistent}
+            how |= {"call": wanted.call} if wanted.call else {}
             if wanted.size is None:
-                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched)
+                process = environment.background(command, **how)
             else:
-                rows, columns = wanted.size
-                process = environment.open_pty(
-                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives, **watched
-                )
+                process = environment.open_pty(command, rows=wanted.size[0], columns=wanted.size[1], **how)
             settings = self._environments.settings(task_id)
             added = self.add(process, task_id=task_id, session_id=session_id, settings=settings, wanted=wanted)
             return self.get(added)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 T = TypeVar("T")
-
 _PIECE_BYTES = 1 << 20
 _RENDERED_BYTES = 64 << 10  # more than any screen needs; rendering is slow
 _SEARCHED_BYTES = 1 << 20

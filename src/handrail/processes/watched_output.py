@@ -15,11 +15,9 @@ from ..store.processes import ProcessRecord
 from .tracked import TrackedProcess
 
 log = logging.getLogger(__name__)
-
 MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
 _POLL_BYTES = 1 << 20
-_LINES_SHOWN = 10
-_LINE_CHARS = 500
+_LINES_SHOWN, _LINE_CHARS = 10, 500
 _MAX_LINE, _MAX_PATTERN, _MAX_PATTERNS = 16 << 10, 1000, 20
 _MATCH_SECONDS = 0.05
 _CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
@@ -51,10 +49,9 @@ class OutputWatch:
         if not lines:
             return None
         if not self._rate.allows():
-            what = (
-                f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused; "
-            )
-            return self._pause(tracked, what + "it goes on when you have looked at it with poll or log", lines)
+            what = f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s"
+            rest = "so the watch is paused; it goes on when you have looked at it with poll or log"
+            return self._pause(tracked, f"{what}, {rest}", lines)
         count = f"{len(lines)} lines" if len(lines) > 1 else "a line"
         return self._notice(tracked, NoticeKind.MATCHED, f"printed {count} that you watch for", lines)
 

@@ -16,6 +16,7 @@ STORE_NAME = "calls.db"
 _MAX_ROWS = 50_000
 _ROWS_BETWEEN_CUTS = 500
 _NUMBER = struct.Struct("<Q")
+_JSON = ("settings", "counts", "approval", "left_running")
 
 
 class CallRecord(NamedTuple):
@@ -55,9 +56,6 @@ class CallRecord(NamedTuple):
     def is_pruned(self) -> bool:
         """Whether the journal has forgotten what it changed."""
         return self.is_changing and not self.digest
-
-
-_JSON = ("settings", "counts", "approval", "left_running")
 
 
 class CallRecords:

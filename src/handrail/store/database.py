@@ -1,8 +1,5 @@
-"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version.
-
-A process that an agent's tool started reads the file and never changes it: what it writes goes to a copy in memory, and is gone
-when it ends.
-"""
+"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version. A process that an agent's tool
+started reads the file and never changes it: what it writes goes to a copy in memory, and is gone when it ends."""
 
 from __future__ import annotations
 
@@ -39,6 +36,7 @@ _OPTIONS: dict[str, Any] = {"timeout": _BUSY_SECONDS, "isolation_level": None, "
 _WHOLE = ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK")
 _NESTED = ("SAVEPOINT inner_write", "RELEASE inner_write", "ROLLBACK TO inner_write")
 _making = threading.Lock()
+_opened: WeakSet[Database] = WeakSet()
 T = TypeVar("T")
 
 
@@ -247,9 +245,6 @@ class Database:
         else:
             reason, fix = str(error), "repair it, or move it away"
         return StoreError(f"{self.path or 'the store in memory'} cannot be used: {reason}; {fix}")
-
-
-_opened: WeakSet[Database] = WeakSet()
 
 
 def _after_fork() -> None:

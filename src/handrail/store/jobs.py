@@ -1,7 +1,5 @@
-"""Scheduled jobs and their runs, in a file that the scheduler and everything that creates jobs share.
-
-Times are seconds since 1970. The caller computes when a job is due next; it is only stored here.
-"""
+"""Scheduled jobs and their runs, in a file that the scheduler and everything that creates jobs share. Times are seconds since
+1970. The caller computes when a job is due next; it is only stored here."""
 
 import json
 import secrets
@@ -48,9 +46,8 @@ class Work(NamedTuple):
 
 
 class Job(NamedTuple):
-    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit.
-
-    The id is empty until it is added."""
+    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit. The id is empty until it is
+    added."""
 
     id: str
     name: str

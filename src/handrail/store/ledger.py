@@ -1,7 +1,5 @@
-"""The truth about a batch: its tasks, attempts, leases, the journal of calls, results and questions.
-
-The driver owns it. An attempt's number is its fence: what comes from another attempt than the task's current one is refused.
-"""
+"""The truth about a batch: its tasks, attempts, leases, the journal of calls, results and questions. The driver owns it. An
+attempt's number is its fence: what comes from another attempt than the task's current one is refused."""
 
 import contextlib
 import json

@@ -1,7 +1,5 @@
-"""Records of background processes, one private file each, so that the next runtime can find them again.
-
-Several runtimes may use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new.
-"""
+"""Records of background processes, one private file each, so that the next runtime can find them again. Several runtimes may
+use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new."""
 
 import contextlib
 import json
@@ -95,7 +93,6 @@ class ProcessRecords:
                 os.unlink(self._path(record_id, kind))
 
     # The notice of its end, which is given once, by the first runtime
-
     def owe_notice(self, record_id: str) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         os.close(os.open(self._path(record_id, _OWED), os.O_WRONLY | os.O_CREAT, 0o600))

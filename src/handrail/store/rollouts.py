@@ -144,16 +144,13 @@ class RolloutStore:
             return [_rollout(run, each) for each in ledger.results()]
 
 
-_FIELDS = ("reward", "session", "ended_by", "error", "seconds", "model_calls", "tokens")
-
-
 def _rollout(run: Run, result: Mapping[str, Any]) -> Rollout:
     if result["state"] in (WAITING, RUNNING):
         left = RolloutState.LOST if run.state is RunState.LOST else RolloutState.STOPPED
         state = left if run.ended is not None else RolloutState(result["state"])
         return Rollout(run.id, int(result["id"]), result["data"]["task"], state)
     state = RolloutState.FAILED if result.get("reward") is None else RolloutState.SCORED
-    known = {name: result[name] for name in _FIELDS if name in result}
+    known = {name: result[name] for name in Rollout._fields[4:] if name in result}
     return Rollout(run.id, int(result["id"]), result["data"]["task"], state, **known)
 
 

@@ -45,7 +45,8 @@ class ScriptedModel:
     def reply(self, messages: Messages, tools: Messages) -> ModelReply:
         """The next reply. Raises AssertionError if the caller runs more turns than the script has."""
         position = len(self.sent)
-        self.sent.append(Sent(_kept(messages), _kept(tools)))
+        messages_then, tools_then = ([dict(copy.deepcopy(each)) for each in part] for part in (messages, tools))
+        self.sent.append(Sent(messages_then, tools_then))
         if position >= len(self._script):
             over = f"it has {len(self._script)} replies and was asked for reply {position + 1}"
             last = repr(dict(messages[-1])) if messages else "none"
@@ -58,10 +59,6 @@ class ScriptedModel:
     def remaining(self) -> int:
         """How many replies were not used."""
         return max(0, len(self._script) - len(self.sent))
-
-
-def _kept(dicts: Messages) -> list[JsonDict]:
-    return [dict(copy.deepcopy(item)) for item in dicts]
 
 
 class MemoryResultStore:
@@ -102,10 +99,8 @@ class MemoryResultWriter:
 
 
 class RecordingApprover:
-    """Returns the decisions in turn, and denies when they are used up. `requests` has what it was asked.
-
-    A decision may be an `Answer`, with its author and scope, or None, which passes the request on.
-    """
+    """Returns the decisions in turn, and denies when they are used up. `requests` has what it was asked. A decision may be an
+    `Answer`, with its author and scope, or None, which passes the request on."""
 
     def __init__(self, decisions: Iterable[Decision | Answer | None] = ()) -> None:
         self._decisions = list(decisions)
@@ -140,11 +135,9 @@ class ScriptedPerson:
 
 @dataclass(slots=True)
 class FakeAgent:
-    """For agent-level tools such as `todo` without an agent loop: `run_tool_calls(calls, agent=FakeAgent())`.
-
-    `notes` are what `memory` keeps, `said` the messages that `session_search` finds, `children` the answers that `delegate_task`
-    gets in turn; `delegated` has the tasks that were delegated.
-    """
+    """For agent-level tools such as `todo` without an agent loop: `run_tool_calls(calls, agent=FakeAgent())`. `notes` are what
+    `memory` keeps, `said` the messages that `session_search` finds, `children` the answers that `delegate_task` gets in turn;
+    `delegated` has the tasks that were delegated."""
 
     todos: Todos = field(default_factory=Todos)
     notes: dict[str, list[str]] = field(default_factory=lambda: {"memory": [], "user": []})

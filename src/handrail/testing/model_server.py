@@ -23,11 +23,9 @@ from .fakes import Reply
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the server does instead of answering.
-
-    `status` 200 with `cut_after` ends the stream after so many events without its end; `garbage` sends what is no JSON;
-    `hang` seconds pass before anything is sent; `endless` sends the text again and again until the client goes away.
-    """
+    """What the server does instead of answering. `status` 200 with `cut_after` ends the stream after so many events without its
+    end; `garbage` sends what is no JSON; `hang` seconds pass before anything is sent; `endless` sends the text again and again
+    until the client goes away."""
 
     status: int = 200
     message: str = "it was told to fail"
@@ -168,9 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         for number, event in enumerate(events):
-            if cut_after is not None and number >= cut_after:
-                return
-            if self._owner._stopped.is_set():
+            if number == cut_after or self._owner._stopped.is_set():
                 return
             self.wfile.write(f"{named(event)}data: {event}\n\n".encode())
             self.wfile.flush()

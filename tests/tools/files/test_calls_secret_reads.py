@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.approval.action_review import Judge, SelfProtection, builtin_assess
 from handrail.approval.policy import Policy
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
+from handrail.tools.files import read_file, search_files  # noqa: F401  registers the tools
 from handrail.tools.files.calls import read_file_actions as read_actions
 from handrail.tools.files.searching.search_call import actions as search_actions
 from handrail.types import ToolContext

@@ -13,7 +13,7 @@ from handrail import model_tools
 from handrail.config.store import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.tools.web.tool import backends, choose
+from handrail.tools.web.web_search import backends, choose
 from handrail.types import Unavailable
 
 from ...services.searx import Searx

@@ -1,20 +1,24 @@
 """Which models an agent asks: from the configuration, the environment, or a server that runs on this machine."""
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.lazy_module import named
 from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...plugins.loader import Plugins
 from ...settings.services import DEFAULT_PROVIDER, PROVIDERS, ModelConfig, ProviderSpec
 from .base import NO_PRICES, Prices, StreamingModel, streaming
+
+if TYPE_CHECKING:
+    from ...plugins.loader import Plugins
 
 HOW_TO = "run `handrail setup`, or set HANDRAIL_MODEL and the key of its provider, such as OPENAI_API_KEY or ANTHROPIC_API_KEY"
 Providers = Mapping[str, ProviderSpec]

@@ -220,7 +220,8 @@ def _scope(request: ApprovalRequest) -> str:
 def time_left(request: ApprovalRequest, width: int, more: str = "") -> str:
     """Until when it can be answered, and where else, as far as that fits; first, what the question leaves out."""
     left = max(0, round(request.expires_at - time.time()))
-    facts = [f"… {more}: v shows all." if more else "", f"Auto-deny in {_duration(left)}, Esc denies now." * bool(left)]
+    shown = f"{left // 60}:{left % 60:02d}" if left >= 60 else f"{left} s"
+    facts = [f"… {more}: v shows all." if more else "", f"Auto-deny in {shown}, Esc denies now." * bool(left)]
     facts.append(f"Also: handrail approvals answer {request.id}" if request.id and left else "")
     line = " "
     for fact in filter(None, facts):
@@ -235,10 +236,6 @@ def _filled(text: str, width: int, *, indent: str, first: str | None = None) -> 
 
 def _paint(text: str, style: str | Kind, *, on: bool) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text and _STYLES[style] else text
-
-
-def _duration(seconds: int) -> str:
-    return f"{seconds // 60}:{seconds % 60:02d}" if seconds >= 60 else f"{seconds} s"
 
 
 EDIT, INSTEAD, PICK = "edit", "instead", "pick"

@@ -55,7 +55,9 @@ class SmartApprover:
         command = without_comments(request.text) if is_low_risk(request) else None
         if command is None:
             return None
-        messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _question(request, command)}]
+        found = [{"rule": concern.rule, "why": concern.why} for concern in request.concerns]
+        about = {"command": without_secrets(command)[0], "working_directory": request.cwd, "found": found}
+        messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": json.dumps(about)}]
         try:
             async with asyncio.timeout(self._timeout):
                 text = await self._model.ask(messages, max_tokens=_MAX_TOKENS)
@@ -89,11 +91,6 @@ def is_low_risk(request: ApprovalRequest) -> bool:
         return all(parse_grant_key(concern.key).reach in _LOW_RISK for concern in request.concerns)
     except ValueError:  # of an unknown reach
         return False
-
-
-def _question(request: ApprovalRequest, command: str) -> str:
-    found = [{"rule": concern.rule, "why": concern.why} for concern in request.concerns]
-    return json.dumps({"command": without_secrets(command)[0], "working_directory": request.cwd, "found": found})
 
 
 def without_comments(command: str) -> str | None:

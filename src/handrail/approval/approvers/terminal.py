@@ -334,10 +334,8 @@ _HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, leng
 
 
 class TtyWatch:
-    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported.
-
-    `apart`: one's own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else.
-    """
+    """A context manager. `number` is the terminal's file; where it cannot be watched, nothing is ever reported. `apart`: one's
+    own writing goes by `/dev/tty`, which is not watched, so that every report is about somebody else."""
 
     def __init__(self, number: int, *, apart: bool) -> None:
         self._terminal, self._apart = number, apart

@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -30,9 +29,7 @@ from ..shell_host import proc
 from ..transport.link import Fatal
 
 log = logging.getLogger(__name__)
-
 DEFAULT_IMAGE = "docker://python:3.13"
-
 _PROGRAMS = ("apptainer", "singularity")
 _START_SECONDS = 1800.0  # an image may have to be loaded and unpacked
 _END_SECONDS = 10.0
@@ -133,24 +130,21 @@ class ApptainerEnvironment(ContainerEnvironment):
             return False
         if self._container:
             _remove_logs(self._container)
-        self._container = self._new_name(running)
-        if self._container in running:
+        name = containers.temporary_name(runtime_id())
+        if self.settings.persistent:
+            task = containers.persistent_name(self._task)
+            name = f"{task}-{containers.fingerprint(self.settings.image, *self.settings.arguments(self._folder))}"
+            others = [other for other in running if other.startswith(task) and other != name]
+            if others:
+                raise EnvironmentStartError(
+                    f"the instance {others[0]} of the task {self._task!r} runs with other settings; "
+                    f"end it with `apptainer instance stop {others[0]}`, or give the task another name"
+                )
+        self._container = name
+        if name in running:
             return False
         self._start(program)
         return True
-
-    def _new_name(self, running: Collection[str]) -> str:
-        if not self.settings.persistent:
-            return containers.temporary_name(runtime_id())
-        task = containers.persistent_name(self._task)
-        name = f"{task}-{containers.fingerprint(self.settings.image, *self.settings.arguments(self._folder))}"
-        others = [other for other in running if other.startswith(task) and other != name]
-        if others:
-            raise EnvironmentStartError(
-                f"the instance {others[0]} of the task {self._task!r} runs with other settings; "
-                f"end it with `apptainer instance stop {others[0]}`, or give the task another name"
-            )
-        return name
 
     def _start(self, program: str) -> None:
         settings, folder = self.settings, self._folder

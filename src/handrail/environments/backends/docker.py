@@ -23,9 +23,7 @@ from ..errors import EnvironmentStartError
 from ..transport import idle_watcher
 
 log = logging.getLogger(__name__)
-
 DEFAULT_IMAGE = "python:3.13"
-
 _START_SECONDS, _PULL_SECONDS = 120.0, 1800.0
 
 
@@ -211,7 +209,8 @@ class DockerEnvironment(ContainerEnvironment):
             return []
         # One may be gone by now; the others are listed all the same.
         details = json.loads(ask([program, "inspect", *names], seconds=ASK_SECONDS).out or "[]")
-        found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
+        left = [(one["Name"].lstrip("/"), one["Config"]["Labels"] or {}) for one in details if _is_left(one)]
+        found = [(name, labels.get("handrail.task", "")) for name, labels in left]
         if found and not dry_run:
             ask([program, "rm", "--force", *(name for name, _ in found)], seconds=ASK_SECONDS)
         return [f"{cls.name}: {name}" + (f", of the task {task}" if task else "") for name, task in found]
@@ -227,12 +226,8 @@ def _launch(words: list[str]) -> Answer:
 
 
 def _is_left(container: Mapping[str, Any]) -> bool:
-    labels = _labels(container)
+    labels = container["Config"]["Labels"] or {}
     if labels.get("handrail.lifetime") != "passing":
         return False
     # One that has ended should have been removed: its maker no longer needs it.
     return container["State"]["Status"] in ("exited", "dead") or has_exited(labels.get("handrail.owner", ""))
-
-
-def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
-    return container["Config"]["Labels"] or {}

@@ -24,8 +24,7 @@ _MAX_BYTES = 1 << 20
 _END_SECONDS = 5.0
 _SHOWN_BYTES = 500
 _KILLED = 137
-_POLLS = 25
-_POLL_SECONDS = 0.2
+_POLLS, _POLL_SECONDS = 25, 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class ModalCloud:
         made = await modal.Sandbox.create.aio(
             app=await modal.App.lookup.aio(settings.app, create_if_missing=True),
             image=image,
-            name=_name(labels) if settings.persistent else None,
+            name=f"{LABEL}-{labels[TASK]}"[:64] if settings.persistent else None,
             tags=dict(labels),
             timeout=lifetime,
             idle_timeout=min(settings.idle_timeout, lifetime),
@@ -92,7 +91,8 @@ class ModalCloud:
 
     async def find_again(self, labels: Mapping[str, str]) -> Any | None:
         try:
-            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
+            name = f"{LABEL}-{labels[TASK]}"[:64]
+            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, name))
         except modal.exception.NotFoundError:
             return None  # or its lifetime was over
 
@@ -169,10 +169,6 @@ class ModalStream:
 async def _read(source: Any, sink: Callable[[bytes], None]) -> None:
     async for data in source:
         sink(data)
-
-
-def _name(labels: Mapping[str, str]) -> str:
-    return f"{LABEL}-{labels[TASK]}"[:64]
 
 
 class ModalEnvironment(CloudEnvironment):

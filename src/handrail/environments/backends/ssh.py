@@ -35,8 +35,7 @@ CHECK_SECONDS, _CONNECT_SECONDS = 5, 15
 _MISSED_KEEPALIVES = 3
 # Later than the timeout of ssh itself, so that nothing is lost if the network comes back in time.
 _SILENT_KEEPALIVES = 8
-_SSH_FAILED = 255
-_NOT_FOUND = 127
+_SSH_FAILED, _NOT_FOUND = 255, 127
 KIND = "ssh"
 _END_SECONDS, _PERSIST_SECONDS = 2.0, 1
 

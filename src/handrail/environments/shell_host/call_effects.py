@@ -1,7 +1,5 @@
-"""What a call has changed, and taking it back: the operations on a journal that people and models ask for.
-
-Each answers with values that can be sent as JSON. Paths are absolute; times are seconds since 1970.
-"""
+"""What a call has changed, and taking it back: the operations on a journal that people and models ask for. Each answers with
+values that can be sent as JSON. Paths are absolute; times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -23,8 +21,10 @@ __all__ = ["describe", "is_prune_due", "prune", "prune_if_due", "recover", "undo
 Answer = Dict[str, Any]  # noqa: UP006  the same
 Sizes = Dict[str, Tuple[int, int]]  # noqa: UP006  the files in a folder, and their bytes
 MAX_PATHS, MAX_DIFFS = 1_000, 50
-MAX_DIFF_BYTES = 256 << 10
-MAX_DIFF_LINES = 200
+MAX_DIFF_BYTES, MAX_DIFF_LINES = 256 << 10, 200
+_NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)
+_MOVES = (log.RENAME, log.EXCHANGE)
+_KEPT = (log.CONTENT, log.STASHED, log.RENAME)
 
 
 def describe(
@@ -211,11 +211,6 @@ def _digest(entries: list[Entry]) -> str:
         content = hashlib.sha256(entry.content()).digest()
         digest.update(repr((entry.kind, entry.path, entry.second, entry.meta, entry.extended, content)).encode())
     return digest.hexdigest()
-
-
-_NO_PATH = (log.TIMES, log.HOST, log.UNSAVED)
-_MOVES = (log.RENAME, log.EXCHANGE)
-_KEPT = (log.CONTENT, log.STASHED, log.RENAME)
 
 
 class State(NamedTuple):

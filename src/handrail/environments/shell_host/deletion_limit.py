@@ -1,9 +1,7 @@
-"""How much a call may delete that nothing else has, before it has to wait for an answer.
-
-Counted is what was there before the call, and is neither in a commit of its repository nor made by a tool that makes it again:
-builds, installs, tests and checkouts delete thousands of files that nobody misses. What it costs to find out is paid only by a
-call that deletes as many files as the limit.
-"""
+"""How much a call may delete that nothing else has, before it has to wait for an answer. Counted is what was there before the
+call, and is neither in a commit of its repository nor made by a tool that makes it again: builds, installs, tests and checkouts
+delete thousands of files that nobody misses. What it costs to find out is paid only by a call that deletes as many files as the
+limit."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ from . import proc
 from .held_calls import HeldCall, Hold
 from .journal_log import lstat
 
-_MEGABYTE = 1 << 20
-_MAX_INDEX_BYTES = 256 << 20
+_MEGABYTE, _MAX_INDEX_BYTES = 1 << 20, 256 << 20
 _ENTRY = struct.Struct(">8xII20xI20xH")  # of git's index: modification time, its nanoseconds, size, flags
 _EXTENDED, _NAME_BITS = 0x4000, 0xFFF
 _REMADE_FOLDERS = (

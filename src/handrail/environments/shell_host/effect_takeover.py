@@ -1,9 +1,7 @@
 """Folders that `rm -rf` is about to delete: the effect watcher moves them to the stash whole, when `rm` is about to open them.
-
 To report each of thousands of files takes longer than to delete it. `rm` finds the folder gone, which `-f` allows. A folder is
 taken only if `rm` would have deleted all of it, so far as can be told. Whatever is doubtful is left to `rm`, whose system calls
-are reported one by one.
-"""
+are reported one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +24,6 @@ _CWD = 0xFFFFFF9C
 _IGNORE_MODES = 1 << 1 | 1 << 3  # the capabilities DAC_OVERRIDE and FOWNER
 _RIGHTS = (b"Uid:", b"Gid:", b"Groups:", b"CapEff:", b"Seccomp_filters:")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
 _statx = ctypes.CDLL(None, use_errno=True).syscall
 _statx.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p]
 _STATX = {"x86_64": 332, "aarch64": 291}.get(os.uname().machine, -1)
@@ -73,9 +70,8 @@ class Takeover:
             return
         parent, name = parent_of(path), os.path.basename(path)
         # The same folder twice: as the process sees it, and as we do, who have no mounts that could stop us.
-        theirs = os.open(f"/proc/{pid}/root{parent}", os.O_PATH | _FOLDER)
-        ours = os.open(parent, os.O_PATH | _FOLDER)
-        try:
+        their_parent = os.open(f"/proc/{pid}/root{parent}", os.O_PATH | _FOLDER)
+        with proc.closing(their_parent) as theirs, proc.closing(os.open(parent, os.O_PATH | _FOLDER)) as ours:
             is_same = os.path.samestat(os.fstat(ours), os.fstat(theirs))
             if not is_same or os.readlink(f"/proc/self/fd/{ours}") != parent:
                 raise Doubtful
@@ -96,9 +92,6 @@ class Takeover:
             if kept:  # else it is on behalf of no call
                 os.rename(name, kept, src_dir_fd=ours)
                 self._names.forget()
-        finally:
-            os.close(ours)
-            os.close(theirs)
 
     def _below(self, parent: int, name: str, path: str, depth: int) -> Iterator[tuple[str, Found]]:
         """Everything in a folder, and itself."""
@@ -162,9 +155,5 @@ def _rights(pid: int) -> list[bytes]:
     for name in ("mnt", "user"):
         found.append(b"%d" % os.stat(f"/proc/{pid}/ns/{name}").st_ino)
     found.append(os.fsencode(os.readlink(f"/proc/{pid}/root")))
-    try:
-        with open(f"/proc/{pid}/attr/current", "rb") as file:
-            found.append(file.read())
-    except OSError:  # no security module
-        found.append(b"")
+    found.append(proc.content(f"/proc/{pid}/attr/current"))  # of a security module, if there is one
     return found

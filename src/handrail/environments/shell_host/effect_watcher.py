@@ -1,9 +1,7 @@
-"""The effect watcher: is told of every system call that changes a file before it happens, and keeps what was there.
-
-It runs in a process above the shells (effect_server.py), because the kernel lets only such a one and root look into their memory
+"""The effect watcher: is told of every system call that changes a file before it happens, and keeps what was there. It runs in
+a process above the shells (effect_server.py), because the kernel lets only such a one and root look into their memory
 everywhere. A call waits in the kernel until it is answered. If the watcher dies, the kernel fails every further change with
-ENOSYS: nothing can happen that is not in the journal.
-"""
+ENOSYS: nothing can happen that is not in the journal."""
 
 from __future__ import annotations
 
@@ -40,7 +38,6 @@ _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = 0x100, 0x1000
 _IS_ROOT = os.geteuid() == 0
 _CALL_PAGE = f"/memfd:{CALL_PAGE} (deleted)"
 _VIRTUAL = re.compile(r"/(?:proc|sys|dev(?!/shm/))/").match
-
 Answer = Union[int, Reply, None]  # noqa: UP007  Python 3.8 knows no other
 """An error, or what the caller gets for what was performed here; None lets the kernel perform it."""
 CallOf = Callable[[int], CallJournal]

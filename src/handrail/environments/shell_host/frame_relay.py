@@ -168,14 +168,12 @@ class FrameRelay:
             raise Gone
 
     def _answer(self, number: int, details: Packet, data: bytes) -> None:
-        op = details.pop("op")
-        content = b""
+        op, content = details.pop("op"), b""
         try:
             answer, content = self._ops.call(op, details, data)
-        except OSError as error:
-            answer = {"errno": error.errno or 5, "reason": error.strerror or str(error)}
-        except Lost as error:
-            answer = {"errno": 5, "reason": str(error)}
+        except (OSError, Lost) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            answer = {"errno": getattr(error, "errno", None) or 5, "reason": reason}
         self._send(b"A", number, pack(answer, content))
 
     def _on_held(self, server: socket.socket) -> None:

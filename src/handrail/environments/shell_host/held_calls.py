@@ -1,8 +1,6 @@
-"""System calls that wait in the kernel until somebody has answered a question about them: the effect watcher's side.
-
-A handler of the effect watcher that wants an answer first raises `Hold`, with what is asked, and what is done after a yes. The
-watcher goes on with other processes meanwhile. The question goes to the client as a packet; nobody there is a no.
-"""
+"""System calls that wait in the kernel until somebody has answered a question about them: the effect watcher's side. A handler
+of the effect watcher that wants an answer first raises `Hold`, with what is asked, and what is done after a yes. The watcher
+goes on with other processes meanwhile. The question goes to the client as a packet; nobody there is a no."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import threading
 from fcntl import ioctl
 from typing import Callable, Dict, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
+from . import proc
 from .journal_log import JournalFailed
 from .wire import Packet
 
@@ -179,8 +178,4 @@ class Questions:
 
 
 def program_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", "rb") as file:
-            return os.fsdecode(file.read().strip())
-    except OSError:
-        return ""
+    return os.fsdecode(proc.content(f"/proc/{pid}/comm").strip())

@@ -1,9 +1,7 @@
 """Connections of watched processes: each waits until the runtime has decided, and is then made on the process's own socket.
-
-What is used is the copy of the address that was checked: the process can change its memory meanwhile. A thread of it can also put
-another socket in the place of the one that was looked at, so the watcher uses local sockets of such a process itself as well.
-Where the kernel does not let the watcher take the socket, nothing is let through but what goes nowhere.
-"""
+What is used is the copy of the address that was checked: the process can change its memory meanwhile. A thread of it can also
+put another socket in the place of the one that was looked at, so the watcher uses local sockets of such a process itself as
+well. Where the kernel does not let the watcher take the socket, nothing is let through but what goes nowhere."""
 
 from __future__ import annotations
 
@@ -24,7 +22,6 @@ from .syscall_filter import ROUTES
 from .syscall_names import Memory, Unreadable, masked_socket
 
 CALLS = ("connect", "sendto", "sendmsg", "sendmmsg")
-
 _libc = ctypes.CDLL(None, use_errno=True)
 _PIDFD_OPEN, _PIDFD_GETFD, _OPENAT2, _IN_ROOT = 434, 438, 437, 0x10
 _SO_DOMAIN = 39
@@ -311,12 +308,8 @@ def _listener(port: int, pids: Iterable[int]) -> tuple[str, str]:
     """The descriptor of one of the processes that listens on the port, and its socket; empty for none."""
     wanted = set()
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
-        try:
-            with open(f"/proc/net/{table}") as file:
-                rows = [line.split() for line in file.readlines()[1:]]
-        except OSError:
-            continue
-        rows = [row for row in rows if row[3] == state and int(row[1].rpartition(":")[2], 16) == port]
+        lines = proc.content(f"/proc/net/{table}").decode().splitlines()[1:]
+        rows = [row for row in map(str.split, lines) if row[3] == state and int(row[1].rpartition(":")[2], 16) == port]
         wanted |= {f"socket:[{row[9]}]" for row in rows}
     for pid in pids if wanted else ():
         with contextlib.suppress(OSError):  # it has ended

@@ -30,6 +30,14 @@ from .wire import Packet
 INPUT_BYTES = 1 << 20  # the most that is queued for a process that does not read
 _READ_BYTES = 1 << 16
 _COMMAND_SHOWN = 300
+_ARM = os.uname().machine == "aarch64"
+_READ = {63} if _ARM else {0}
+_SELECT = {72} if _ARM else {23, 270}
+_POLL = {73} if _ARM else {7, 271}
+_EPOLL = {22, 441} if _ARM else {232, 281, 441}
+_POLLFD = struct.Struct("ihh")
+_MAX_FDS = 1024
+_TERMINAL = "/dev/pts/"
 
 
 def start_job_supervisor(
@@ -243,16 +251,6 @@ def _status(job: Packet, child: int) -> Packet:
         "code": None,
         "ended_at": None,
     }
-
-
-_ARM = os.uname().machine == "aarch64"
-_READ = {63} if _ARM else {0}
-_SELECT = {72} if _ARM else {23, 270}
-_POLL = {73} if _ARM else {7, 271}
-_EPOLL = {22, 441} if _ARM else {232, 281, 441}
-_POLLFD = struct.Struct("ihh")
-_MAX_FDS = 1024
-_TERMINAL = "/dev/pts/"
 
 
 def waits_for_input(ours: int, root: int) -> bool:

@@ -231,8 +231,7 @@ class LogWriter:
     """Writes to two files in turn, each with the offset of its first byte before its content."""
 
     def __init__(self, files: Sequence[int], segment_bytes: int = SEGMENT_BYTES) -> None:
-        self._files = list(files)
-        self._segment_bytes = segment_bytes
+        self._files, self._segment_bytes = list(files), segment_bytes
         self._begin: int | None = None  # of the file that is written to, the last of the two
         self._size = 0
         self.total = 0  # bytes received, written or not

@@ -1,8 +1,6 @@
-"""What a call is about to change, written to the journal before it does.
-
-The effect watcher reports system calls here, and file tools what they are about to do. Paths are canonical, but for their last
-part, which may be a symbolic link. What a call has made itself needs no entry: a new tree of 20,000 files is one.
-"""
+"""What a call is about to change, written to the journal before it does. The effect watcher reports system calls here, and file
+tools what they are about to do. Paths are canonical, but for their last part, which may be a symbolic link. What a call has
+made itself needs no entry: a new tree of 20,000 files is one."""
 
 from __future__ import annotations
 

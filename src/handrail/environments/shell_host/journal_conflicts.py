@@ -1,9 +1,7 @@
-"""What has changed since a call, so that taking it back would lose it.
-
-Later calls are known exactly: by path, by the folders above and below, and by other names of the same file. Everybody else is
-noticed by the time of a file's last change of any kind, which no program can set. A later call that was undone explains that
-time, but has left the content and its time as it met them: content that is younger than the call is somebody's.
-"""
+"""What has changed since a call, so that taking it back would lose it. Later calls are known exactly: by path, by the folders
+above and below, and by other names of the same file. Everybody else is noticed by the time of a file's last change of any kind,
+which no program can set. A later call that was undone explains that time, but has left the content and its time as it met them:
+content that is younger than the call is somebody's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What a journal forgets: the oldest calls, when they are too old or too much is kept.
-
-Age is told by the clock, which may be wrong. If it has moved otherwise than the machine has run, nothing expires by its age
-before the machine has run for a day with the new time.
-"""
+"""What a journal forgets: the oldest calls, when they are too old or too much is kept. Age is told by the clock, which may be
+wrong. If it has moved otherwise than the machine has run, nothing expires by its age before the machine has run for a day with
+the new time."""
 
 from __future__ import annotations
 

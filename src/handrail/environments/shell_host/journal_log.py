@@ -46,7 +46,6 @@ UNDOES = b"O"  # the call takes back another, whose number is the data; the name
 LEFT = b"P"  # processes that the call has left running: the boot, then process and start time of each
 ROLLED_BACK = b"B"  # the call was interrupted and taken back
 END = b"E"  # the call has ended, at the modification time of this entry
-
 SUFFIX, OPEN_SUFFIX = ".log", ".open"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # the last if a folder above has become a link to itself
 ROTATE_BYTES = 16 << 20

@@ -1,9 +1,7 @@
-"""Take a call back: its entries, last first.
-
-An undo is a call of its own and written to the journal like any other, so that it can be taken back in turn (a redo). After a
-crash, what was not finished is rolled back without entries; every step can be repeated, and tolerates that its change never
-happened. Nothing is overwritten: what an undo moves out of the way is kept in the stash, or beside its old place by `force`.
-"""
+"""Take a call back: its entries, last first. An undo is a call of its own and written to the journal like any other, so that it
+can be taken back in turn (a redo). After a crash, what was not finished is rolled back without entries; every step can be
+repeated, and tolerates that its change never happened. Nothing is overwritten: what an undo moves out of the way is kept in the
+stash, or beside its old place by `force`."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ _AT_FDCWD = -100
 _NOREPLACE, _EXCHANGE = 1, 2
 _BEFORE_SUFFIX = ".before-undo-"
 _END_SECONDS, _POLL_SECONDS = 3.0, 0.01
+JOB_MARK = ".job"
 
 
 class Undone(NamedTuple):
@@ -314,9 +313,6 @@ def _put_extended(path: str, extended: bytes) -> bool:
             if name not in present or os.getxattr(path, name) != value:
                 os.setxattr(path, name, value)
     return True
-
-
-JOB_MARK = ".job"
 
 
 def recover(journal_folder: str, on_crash: str = "undo") -> list[dict[str, Any]]:

@@ -34,7 +34,6 @@ _RIGHTS_BY_ABI = {3: (1 << 15) - 1, 5: (1 << 16) - 1}
 
 # What every program expects to be writable.
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -47,7 +46,7 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
     """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next. `readable` lies
     in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made directly in a
     writable folder above a hidden one."""
-    rights = _rights()
+    rights = _RIGHTS_BY_ABI[5 if abi() >= 5 else 3]
     rules = _ruleset(rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     _allow(rules, "/", _READ_DIR)
     secret = {os.path.realpath(place) for place in hidden if os.path.exists(place)}
@@ -72,9 +71,8 @@ def protect(*, read_only: list[str], hidden: list[str]) -> None:
     take something out again. Names of hidden files can be listed."""
     if abi() < OLDEST_ABI:
         raise OSError(errno.ENOSYS, "Landlock is missing or too old")
-    secret = {os.path.realpath(place) for place in hidden}
-    held = {os.path.realpath(place) for place in read_only}
-    rights = _rights()
+    secret, held = ({os.path.realpath(place) for place in places} for places in (hidden, read_only))
+    rights = _RIGHTS_BY_ABI[5 if abi() >= 5 else 3]
     rules = _ruleset(rights, 0, _SIGNALS_AND_ABSTRACT_SOCKETS)
     _allow(rules, "/", _READ_DIR)
     for place in _without("/", secret | held):
@@ -91,10 +89,6 @@ def keep_signals_inside(*, holds_connects: bool) -> None:
     if abi() < OLDEST_SCOPE_ABI:
         raise OSError(errno.ENOSYS, "this kernel's Landlock cannot restrict signals")
     _enforce(_ruleset(0, _CONNECT_TCP if holds_connects else 0, _SIGNALS_AND_ABSTRACT_SOCKETS))
-
-
-def _rights() -> int:
-    return _RIGHTS_BY_ABI[5 if abi() >= 5 else 3]
 
 
 def _ruleset(files: int, network: int, scope: int) -> int:

@@ -11,6 +11,9 @@ from . import proc
 
 _MAX_LISTED = 200
 _TERM_SECONDS, _EXEC_SECONDS = 0.05, 0.005
+KEPT_BYTES = 1 << 16
+CLOSED = -1
+_PIPES_REMEMBERED = 32
 
 
 class Leftover(NamedTuple):
@@ -100,11 +103,6 @@ def _name(pid: int, subshell: str) -> str:
         if time.monotonic() > end:
             return ""
         time.sleep(0.0005)
-
-
-KEPT_BYTES = 1 << 16
-CLOSED = -1
-_PIPES_REMEMBERED = 32
 
 
 class LateOutput:

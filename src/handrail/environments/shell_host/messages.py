@@ -1,8 +1,6 @@
-"""Encode and decode the bodies of frames.
-
-What every command sends has a fixed layout, which takes a tenth of the time of JSON: a command that prints one word takes a third
-of a millisecond. Everything else is an object followed by data: four bytes of length, JSON, data.
-"""
+"""Encode and decode the bodies of frames. What every command sends has a fixed layout, which takes a tenth of the time of JSON:
+a command that prints one word takes a third of a millisecond. Everything else is an object followed by data: four bytes of
+length, JSON, data."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from .wire import Packet
 # Timeout, call, bytes of the working directory and the text, whether stdin is given, stderr is kept apart, and it is tried.
 _COMMAND = struct.Struct(">dQII???")
 _ENDED = struct.Struct(">IhI")  # number, exit code, bytes of what is kept of stderr
-_NO_LIMIT = -1.0
-_NO_CODE = -1
+_NO_LIMIT, _NO_CODE = -1.0, -1
 _MAX_STATE_BYTES = 48 << 10  # fits into a pipe, so that a client that runs nothing need not read it
 
 

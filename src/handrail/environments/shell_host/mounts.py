@@ -16,7 +16,6 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1 << 5, 1 << 12, 1 << 14, 1 << 18
 _MOUNT_SETATTR, _AT_RECURSIVE, _AT_FDCWD = 442, 0x8000, -100
 _KEPT_FLAGS = 0x400 | 0xF  # relatime, and what may not be taken away from a mount of the parent namespace
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -138,13 +137,13 @@ def also_at(place: str) -> list[str]:
     if not inside:
         return []
     device, root, at = max(inside, key=lambda row: len(row[2]))  # of several at one place the last is on top
-    own = _join(root, os.path.relpath(place, at))
+    own = os.path.normpath(os.path.join(root, os.path.relpath(place, at)))
     found = []
     for other, its_root, its_place in table:
         if other != device or its_place == at:
             continue
         if _is_in(own, its_root):
-            found.append(_join(its_place, os.path.relpath(own, its_root)))
+            found.append(os.path.normpath(os.path.join(its_place, os.path.relpath(own, its_root))))
         elif _is_in(its_root, own):
             found.append(its_place)
     return [path for path in found if not os.path.lexists(place) or _is_below(path, place)]
@@ -167,10 +166,6 @@ def _is_below(path: str, place: str) -> bool:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _join(folder: str, rest: str) -> str:
-    return os.path.normpath(os.path.join(folder, rest))
 
 
 def devices(of_kind: Callable[[str, int], object]) -> Iterator[str]:

@@ -13,7 +13,6 @@ from .live_shell import LiveShell
 from .wire import Packet
 
 _MAX_BYTES = 1 << 20
-
 Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
 
 
@@ -117,7 +116,6 @@ class Operations(JobOperations):
             jobs.remove_folder(folder)
 
     # Files. A failure is an OSError, which is passed to the client as it is.
-
     def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
         """The absolute path with links followed; it need not exist."""
         return {"path": os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))}

@@ -1,9 +1,7 @@
 """Writes outside of the work tree, which commands see read-only: the effect watcher performs one for its caller after a yes.
-
 The watcher runs outside of the caller's mounts. It performs exactly the system call that was asked about, on the path that was
-asked about: the folder is opened again without following links, and the last name is not followed either, so that a name that is
-swapped meanwhile leads nowhere. It acts with the user, the groups and the umask of the caller.
-"""
+asked about: the folder is opened again without following links, and the last name is not followed either, so that a name that
+is swapped meanwhile leads nowhere. It acts with the user, the groups and the umask of the caller."""
 
 from __future__ import annotations
 
@@ -115,20 +113,11 @@ class _Caller:
 
     def __init__(self, pid: int, memory: Memory) -> None:
         self.pid, self._memory = pid, memory
-        self.user = self._group = self._umask = 0
-        self._groups: list[int] = []
         with open(f"/proc/{pid}/status", "rb") as file:
-            for line in file:
-                name, _, rest = line.partition(b":")
-                words = rest.split()
-                if name == b"Uid":
-                    self.user = int(words[3])
-                elif name == b"Gid":
-                    self._group = int(words[3])
-                elif name == b"Groups":
-                    self._groups = [int(word) for word in words]
-                elif name == b"Umask":
-                    self._umask = int(words[0], 8)
+            fields = {name: rest.split() for name, _, rest in (line.partition(b":") for line in file)}
+        self.user, self._group = int(fields[b"Uid"][3]), int(fields[b"Gid"][3])
+        self._groups = [int(word) for word in fields[b"Groups"]]
+        self._umask = int(fields.get(b"Umask", [b"0"])[0], 8)
 
     @contextlib.contextmanager
     def acting(self) -> Iterator[_Caller]:

@@ -17,9 +17,7 @@ from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Pyth
 _DELETED = " (deleted)"
 _MAX_SEARCHES, _RESOURCES = 3, 16
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
-_PR_SET_NAME = 15
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
 _IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
@@ -84,12 +82,17 @@ def set_title(title: str) -> None:
 
 @functools.lru_cache(maxsize=1)  # the same in a fork
 def _command_line_place() -> tuple[int, int]:
+    fields = content("/proc/self/stat").rpartition(b")")[2].split()
+    return (int(fields[45]), int(fields[46])) if len(fields) > 46 else (0, 0)
+
+
+def content(path: str, size: int = -1) -> bytes:
+    """What is in a file of /proc, all of it or as much; empty if it is gone, or may not be read."""
     try:
-        with open("/proc/self/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return int(fields[45]), int(fields[46])
-    except (OSError, IndexError, ValueError):
-        return 0, 0
+        with open(path, "rb") as file:
+            return file.read(size)
+    except OSError:
+        return b""
 
 
 def stat_of(pid: int, among: str = "/proc") -> Stat | None:
@@ -103,11 +106,8 @@ def stat_of(pid: int, among: str = "/proc") -> Stat | None:
 
 def cpu_seconds(pid: int) -> float:
     """How long a process has run so far; 0 if the kernel does not say."""
-    try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:
-            return int(file.read().split()[0]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
+    fields = content(f"/proc/{pid}/schedstat").split()
+    return int(fields[0]) / 1e9 if fields else 0.0
 
 
 def leader_of(thread: int) -> int:
@@ -122,14 +122,9 @@ def is_alive(pid: int, start: int) -> bool:
 
 def command_line(pid: int) -> str:
     """The process's command line, unquoted: for display."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).rstrip(b"\0").replace(b"\0", b" ")
-        if not words:
-            with open(f"/proc/{pid}/comm", "rb") as file:
-                words = b"[" + file.read().strip() + b"]"
-    except OSError:
-        return ""
+    words = content(f"/proc/{pid}/cmdline", 4096).rstrip(b"\0").replace(b"\0", b" ")
+    if not words and (name := content(f"/proc/{pid}/comm").strip()):
+        words = b"[%b]" % name
     return words.decode("utf-8", "replace")
 
 
@@ -306,8 +301,7 @@ class Events:
 
     def __init__(self, on_child: OnChild, *, on_term: Callable[[], object] | None, ignored: Iterable[int] = ()) -> None:
         """Without `on_term`, SIGTERM is ignored like the signals in `ignored`."""
-        self._on_child = on_child
-        self._poll = select.poll()
+        self._on_child, self._poll = on_child, select.poll()
         self._handlers: dict[int, Callable[[], object]] = {}
         self.signals, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)

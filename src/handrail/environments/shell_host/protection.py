@@ -46,11 +46,32 @@ from .wire import Packet
 
 NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
 CONTAINED = "files outside of the work tree"  # among what is missing
-
 _SSH_INCLUDED = "/etc/ssh/ssh_config.d"
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 # Terminals of the person, and devices that type.
 _CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
+_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _MODE_FILTER = 22, 24, 2
+_CAPABILITY_VERSION = 0x20080522
+
+# What would let root undo a mount, reach into other processes and the kernel, or read a file past the mounts.
+# In this order: dac_read_search (open_by_handle_at), sys_module, sys_rawio, sys_ptrace, sys_admin, mknod, mac_override,
+# mac_admin, perfmon, bpf, checkpoint_restore.
+_DROPPED_BY_ROOT = (2, 16, 17, 19, 21, 27, 32, 33, 38, 39, 40)
+_OF_NETWORK = (12, 13)  # net_admin and net_raw, which could lead an allowed connection elsewhere
+_ALL = range(64)
+
+_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_LOAD, _EQUAL, _AND, _HAS_BIT, _RETURN = 0x20, 0x15, 0x54, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_X32 = 0x40000000
+_CLONE3 = 435  # the same everywhere
+# By machine: each architecture that its programs may be of, with the numbers of clone and unshare.
+_CALLS = {
+    "x86_64": ((0xC000003E, 56, 272), (0x40000003, 120, 310)),
+    "aarch64": ((0xC00000B7, 220, 97), (0x40000028, 120, 337)),
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(policy: Packet, stay_outside: Callable[[int], None]) -> Packet:
@@ -172,17 +193,13 @@ def _by_namespaces(policy: Packet, pids: bool) -> Packet:
 
 def _namespaces(policy: Packet) -> int:
     network = 0 if policy["network"] else mounts.NEW_NETWORK
-    return network | mounts.NEW_MOUNTS | (0 if _is_root() else mounts.NEW_USERS)
+    return network | mounts.NEW_MOUNTS | (0 if os.geteuid() == 0 else mounts.NEW_USERS)
 
 
 def start_loopback() -> None:
     """The only network that there is: what a command serves can be reached by others of the same profile."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
 
 
 def _arrange(policy: Packet, missing: list[str]) -> None:
@@ -194,10 +211,9 @@ def _arrange(policy: Packet, missing: list[str]) -> None:
     _protect_folders(policy)
     for what, apply in (
         ("sockets", lambda: _cover_sockets(policy)),
-        ("ssh settings", (lambda: None) if _is_root() else _own_ssh_settings),
+        ("disks", _cover_disks) if os.geteuid() == 0 else ("ssh settings", _own_ssh_settings),
         ("terminals", _own_terminals),
         ("/sys", lambda: mounts.make_read_only("/sys")),
-        ("disks", _cover_disks if _is_root() else lambda: None),
     ):
         _or_missing(what, apply, missing)
     if landlock.abi() < landlock.OLDEST_SCOPE_ABI:
@@ -205,7 +221,7 @@ def _arrange(policy: Packet, missing: list[str]) -> None:
 
 
 def _protect_kernel(missing: list[str]) -> None:
-    for part in ("sys", "sysrq-trigger", "irq", "bus") if _is_root() else ():
+    for part in ("sys", "sysrq-trigger", "irq", "bus") if os.geteuid() == 0 else ():
         _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
 
 
@@ -326,30 +342,6 @@ def _by_landlock(policy: Packet) -> Packet:
         drop_capabilities()
     missing = ["sockets", "terminals", "renaming folders above", "modes and times of files"]
     return {"by": LANDLOCK, "pids": False, "missing": missing}
-
-
-_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _MODE_FILTER = 22, 24, 2
-_CAPABILITY_VERSION = 0x20080522
-
-# What would let root undo a mount, reach into other processes and the kernel, or read a file past the mounts.
-# In this order: dac_read_search (open_by_handle_at), sys_module, sys_rawio, sys_ptrace, sys_admin, mknod, mac_override,
-# mac_admin, perfmon, bpf, checkpoint_restore.
-_DROPPED_BY_ROOT = (2, 16, 17, 19, 21, 27, 32, 33, 38, 39, 40)
-_OF_NETWORK = (12, 13)  # net_admin and net_raw, which could lead an allowed connection elsewhere
-_ALL = range(64)
-
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
-_LOAD, _EQUAL, _AND, _HAS_BIT, _RETURN = 0x20, 0x15, 0x54, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_X32 = 0x40000000
-_CLONE3 = 435  # the same everywhere
-# By machine: each architecture that its programs may be of, with the numbers of clone and unshare.
-_CALLS = {
-    "x86_64": ((0xC000003E, 56, 272), (0x40000003, 120, 310)),
-    "aarch64": ((0xC00000B7, 220, 97), (0x40000028, 120, 337)),
-}
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def clone_number() -> int:

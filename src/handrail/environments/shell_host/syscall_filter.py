@@ -1,8 +1,6 @@
-"""The seccomp filter of a shell: system calls that change a file are reported to the effect watcher before they happen.
-
-Every other call is let through by the kernel without running the filter. Calls that would go past it (io_uring, file handles,
-other system call tables of the same machine, calls that are newer than this) fail with ENOSYS, as on a kernel without them.
-"""
+"""The seccomp filter of a shell: system calls that change a file are reported to the effect watcher before they happen. Every
+other call is let through by the kernel without running the filter. Calls that would go past it (io_uring, file handles, other
+system call tables of the same machine, calls that are newer than this) fail with ENOSYS, as on a kernel without them."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ from typing import NamedTuple, Tuple  # noqa: UP035  Python 3.8 knows no other p
 from . import wire
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_PR_SET_NO_NEW_PRIVS = 38
-_SET_MODE_FILTER = 1
+_PR_SET_NO_NEW_PRIVS, _SET_MODE_FILTER = 38, 1
 _NEW_LISTENER, _WAIT_KILLABLE = 8, 32
 # With a name relative to the working directory: how `rm -r` and few others open what they are given. It is about to be deleted.
 _FOLDER_FLAGS, _CWD = os.O_DIRECTORY | os.O_NOFOLLOW, 0xFFFFFF9C

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -102,12 +103,9 @@ def _read_file(pid: int, address: int, size: int) -> bytes:
         fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:
         raise Unreadable from None
-    try:
+    content = b""
+    with proc.closing(fd), contextlib.suppress(OSError, OverflowError):  # nobody has memory there
         content = os.pread(fd, size, address)
-    except (OSError, OverflowError):
-        content = b""  # nobody has memory there
-    finally:
-        os.close(fd)
     if size and not content:
         raise OSError(errno.EFAULT, "its memory is gone")
     return content

@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple  # noqa:
 
 Packet = Dict[str, Any]  # noqa: UP006  the same
 Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
-
 PACKET_BYTES = 1 << 17
 # Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE, MEMORY_MODE = 0o666, 0o777  # the latter is what the kernel makes
@@ -23,7 +22,6 @@ _CREDENTIALS = struct.Struct("3i")  # pid, user, group
 _ROOM = socket.CMSG_SPACE(8 * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)  # for 8 descriptors
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # to combine flags of their own type takes longer than the system call
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
-
 CURRENT, CHANGED, TRIED, ENDED = range(4)  # the numbers in a call page
 CALL_PAGE = "handrail-call"
 _BYTES = 4096
@@ -77,16 +75,10 @@ def memory_file(name: str, content: bytes = b"") -> int:
 
 def read_whole(fd: int) -> bytes:
     """The whole content of a regular file, wherever its offset is."""
-    size = os.fstat(fd).st_size
-    pieces = []
-    offset = 0
-    while offset < size:
-        piece = os.pread(fd, size - offset, offset)
-        if not piece:
-            break
-        pieces.append(piece)
-        offset += len(piece)
-    return b"".join(pieces)
+    size, content = os.fstat(fd).st_size, b""
+    while len(content) < size and (piece := os.pread(fd, size - len(content), len(content))):
+        content += piece
+    return content
 
 
 def write_all(fd: int, content: bytes) -> None:
@@ -105,10 +97,9 @@ def keep_only(fds: Iterable[int]) -> None:
 
 
 class ClientPage:
-    """The page that a shell's client and the effect watcher share: which call runs, and whether it has changed something. Neither
-    costs a message, so that a call that changes nothing costs next to nothing.
-
-    This is the client's end. It holds no descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
+    """The page that a shell's client and the effect watcher share: which call runs, and whether it has changed something.
+    Neither costs a message, so that a call that changes nothing costs next to nothing. This is the client's end. It holds no
+    descriptor, which `mmap.mmap` would: a client may have hundreds of shells."""
 
     def __init__(self) -> None:
         self._address, self._numbers = 0, _Numbers()
@@ -143,11 +134,9 @@ class ClientPage:
 
 
 class CallPage:
-    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is tried;
-    one that is complete. A call that is not recorded is 0.
-
-    bash asks for `-N` of the page: whether its modification time is after its access time. If so, it says to the watcher
-    that its command is over, and the client need not ask."""
+    """The watcher's end of it: the call whose command runs, or ran last; the last that has changed something; one that is
+    tried; one that is complete. A call that is not recorded is 0. bash asks for `-N` of the page: whether its modification time
+    is after its access time. If so, it says to the watcher that its command is over, and the client need not ask."""
 
     def __init__(self, fd: int) -> None:
         self._fd, self._memory = fd, mmap.mmap(fd, _BYTES)

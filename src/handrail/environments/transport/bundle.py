@@ -92,9 +92,7 @@ PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)
 
 def shell_words(words: Sequence[str]) -> str:
     """The words for any shell to run: some shells do not allow line breaks in quotes."""
-    return " ".join(
-        shlex.quote(f"exec(bytes.fromhex('{word.encode().hex()}'))" if "\n" in word else word) for word in words
-    )
+    return shlex.join(f"exec(bytes.fromhex('{word.encode().hex()}'))" if "\n" in word else word for word in words)
 
 
 def bundle(*, compiled: bool, is_loaded: bool, **arguments: Any) -> bytes:

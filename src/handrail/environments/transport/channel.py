@@ -1,8 +1,6 @@
-"""Carries frames: a two-way byte stream to a Python that was started somewhere.
-
-`Transport` starts it with a program on this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through
-its pipes. stream.py does the same with the stream of an SDK.
-"""
+"""Carries frames: a two-way byte stream to a Python that was started somewhere. `Transport` starts it with a program on this
+machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through its pipes. stream.py does the same with the
+stream of an SDK."""
 
 import json
 import os
@@ -153,7 +151,8 @@ class PipeChannel:
             code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             return Fatal(f"{self.where} did not answer in time")
-        message = _shown(wire.read_whole(self._errors)) or _shown(noise)
+        shown = (text[-_ERROR_BYTES:].decode("utf-8", "replace") for text in (wire.read_whole(self._errors), noise))
+        message = next(filter(None, map(str.strip, shown)), "")
         if self._explain is not None:
             self._explain(code, message)
         if code == 127 or "executable file not found" in message:
@@ -240,7 +239,3 @@ def _started(server: ForkServerClient, spec: Packet, streams: list[int]) -> int:
     if not fds:
         raise Fatal(f"no sandbox can be started: {packet['why']}")
     return fds[0]
-
-
-def _shown(noise: bytes) -> str:
-    return noise[-_ERROR_BYTES:].decode("utf-8", "replace").strip()

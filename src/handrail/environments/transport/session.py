@@ -1,8 +1,6 @@
-"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py).
-
-The shell host is sent through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there.
-Where a connection would not show its end, the shell host is told regularly that this process is alive.
-"""
+"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py). The shell host is sent
+through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there. Where a connection would not show its end,
+the shell host is told regularly that this process is alive."""
 
 from __future__ import annotations
 
@@ -13,21 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from ...types import CancelToken
+from ..output import OutputSink
 from ..shell_host.command_run import Command, Ended
 from ..shell_host.connection import Fatal, Lost
+from ..shell_host.held_calls import HeldCall
 from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
 from .channel import Launcher, Transport
 from .link import answer_of
-
-if TYPE_CHECKING:
-    from ...types import CancelToken
-    from ..output import OutputSink
-    from ..shell_host.held_calls import HeldCall
-    from .tunnel import Tunnel
+from .tunnel import Tunnel
 
 __all__ = ["Session", "Transport"]
 
@@ -75,8 +70,7 @@ class Session:
         `on_held` answers when a system call of a command waits (shell_host/held_calls.py). With `contained`, a list of caches,
         those that write outside of the work tree do, and with `asked_mounts` those that write below these. `way_out` opens the
         tunnel to a proxy that commands are told of."""
-        self.state = state
-        self._on_held = on_held
+        self.state, self._on_held = state, on_held
         effects = {**effects, "asks": True} if effects is not None and on_held is not None else effects
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}

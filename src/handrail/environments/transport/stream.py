@@ -13,7 +13,6 @@ from ..shell_host.connection import Fatal, Lost
 from .link import Shared
 
 T = TypeVar("T")
-
 OPEN_SECONDS = 60.0
 # An SDK retries; what has not got through by then is lost.
 WRITE_SECONDS = 30.0
@@ -151,8 +150,7 @@ class SdkLoop:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop
-        self._is_unwanted = asyncio.Event()
-        self._is_running = threading.Event()
+        self._is_unwanted, self._is_running = asyncio.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="handrail-sdk", daemon=True)
         self._thread.start()
         self._is_running.wait()

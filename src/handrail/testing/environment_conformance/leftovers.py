@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -64,7 +65,10 @@ def nothing_is_left_on_this_machine(place: Place) -> None:
         default, tempfile.tempdir = tempfile.tempdir, folder
         try:
             _use_and_close(place)
-            left = _temporary_files(folder)
+            # A user's own folder for sockets stays, empty: what covers it for commands would not cover another one.
+            shared = [path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder]
+            empty = {os.path.basename(path) for path in shared if not os.listdir(path)}
+            left = [name for name in os.listdir(folder) if name not in empty]
         finally:
             tempfile.tempdir = default
         expect(left, [], "temporary files")
@@ -91,21 +95,11 @@ def nothing_is_left_inside(place: Place) -> None:
 
 
 def _use_and_close(place: Place) -> None:
-    environment = place.make()
-    try:
+    with contextlib.closing(place.make()) as environment:
         environment.execute("echo used; exit 3", timeout=place.patience)
         environment.execute(f"sleep {place.nap()} &", timeout=place.patience)
         environment.background(f"sleep {place.nap()}")
         environment.files.entries("/")
-    finally:
-        environment.close()
-
-
-def _temporary_files(folder: str) -> list[str]:
-    """What is in it. A user's own folder for sockets stays, empty: what covers it for commands would not cover another one."""
-    shared = [path for path in private_dirs.shared_parents() if os.path.dirname(path) == folder]
-    empty = {os.path.basename(path) for path in shared if not os.listdir(path)}
-    return [name for name in os.listdir(folder) if name not in empty]
 
 
 class _Traces:

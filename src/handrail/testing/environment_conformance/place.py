@@ -81,13 +81,11 @@ _Step = tuple[str, str, str, int]
 
 
 def transcripts(path: Path) -> Iterator[Check]:
-    """The checks of a file, each a section: its name (and `fresh`), its promise, and commands with what they print.
-
-    `$ command` is followed by its output and, unless that is 0, its exit code in brackets. `$? command` may print anything, and
-    only a code that is given counts. `$! command` ends the shell, which its result says and the next one does not. `$~ command`
-    does not end by itself before its time limit. `> ` goes on with a command; `{folder}` is an empty folder, and processes that
-    `sleep {nap}` are the check's own.
-    """
+    """The checks of a file, each a section: its name (and `fresh`), its promise, and commands with what they print. `$ command`
+    is followed by its output and, unless that is 0, its exit code in brackets. `$? command` may print anything, and only a code
+    that is given counts. `$! command` ends the shell, which its result says and the next one does not. `$~ command` does not
+    end by itself before its time limit. `> ` goes on with a command; `{folder}` is an empty folder, and processes that `sleep
+    {nap}` are the check's own."""
     sections = re.split(r"(?m)^== (\w+)( fresh)?\n", path.read_text("utf-8"))[1:] if path.exists() else []
     for name, fresh, text in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
         sentence, *parts = re.split(r"(?m)^\$(?=[?!~ \n])", text)

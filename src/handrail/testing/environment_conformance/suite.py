@@ -64,10 +64,8 @@ class Report(NamedTuple):
 
 class Conformance:
     """A backend under test. `make_environment` returns a new environment of the same place each time; it need not be started.
-
-    `break_connection` gets an environment in the middle of a command and removes what it depends on: it cuts the network,
-    kills the client, removes the container. `patience` is the timeout in seconds for what should happen.
-    """
+    `break_connection` gets an environment in the middle of a command and removes what it depends on: it cuts the network, kills
+    the client, removes the container. `patience` is the timeout in seconds for what should happen."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from ...errors import InvalidArguments, ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, ToolContext, Unavailable
-from .tool import check
+from . import check
 
 _MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200

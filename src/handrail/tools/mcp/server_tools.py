@@ -1,5 +1,7 @@
 """The tools of MCP servers as tools of a registry: `mcp__server__tool`, in the toolset `mcp-server`."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json

@@ -17,7 +17,7 @@ from ...net.url_guard import without_login
 from ...settings.services import WebConfig
 from ...types import JsonDict, ToolContext, Unavailable
 from .extract import extract
-from .tool import backends, choose, url_of
+from .web_search import backends, choose, url_of
 
 _HITS = 8
 _FIELD_CHARS = 600

@@ -1,18 +1,22 @@
-"""The tools `web_search` and `web_extract`: find pages, and read them."""
+"""The tool `web_search`: find pages."""
+
+from __future__ import annotations
 
 import functools
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.availability import missing, usable_unless
-from ...core.builtin import family, integer, registry, text, texts
+from ...core.availability import missing
+from ...core.builtin import family, integer, registry, text
 from ...errors import ConfigError
-from ...settings.schema import Config
-from ...settings.services import WebConfig
 from ...types import Unavailable
+
+if TYPE_CHECKING:
+    from ...settings.schema import Config
+    from ...settings.services import WebConfig
 
 _tool = family("web", "handrail.tools.web.calls", is_async=True, read_only=True)
 
@@ -48,7 +52,8 @@ def choose(config: WebConfig) -> str | Unavailable:
         raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(backends())}", key="web.search")
     lack = None
     for name in backends() if config.search == "auto" else [config.search]:
-        if (lack := _lack(name, config)) is None:
+        lack = _lack(name, config)
+        if lack is None:
             return name
     assert lack is not None
     return lack  # of the last one, which is the easiest to get
@@ -86,18 +91,4 @@ registry.register(
     timeout=90,
     toolset_description="search the web and read pages",
     example={"query": "handrail climbing", "limit": 3},
-)
-registry.register(
-    **_tool(
-        "web_extract",
-        "Read web pages, PDFs and office files as Markdown, several at once. Only public addresses. For pages that need "
-        "clicks or scripts use `browser_navigate`.",
-        ("urls",),
-        urls=texts("The addresses, in full.", min_chars=1, minItems=1, maxItems=20),
-        max_chars=integer("Characters of each page at most (20000).", minimum=100, maximum=1000000),
-    ),
-    check_fn=lambda: usable_unless(missing("web", "httpx", "trafilatura")),
-    emoji="📄",
-    timeout=180,
-    example={"urls": ["https://rails.example/handrails", "https://rails.example/manual.pdf"], "max_chars": 5000},
 )

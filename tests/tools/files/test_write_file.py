@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.files.text import MAX_DIFF_CHARS
 from handrail.testing import OpenGate
+from handrail.tools.files import read_file, write_file  # noqa: F401  register the tools
 from handrail.types import ToolContext
 
 

@@ -1,9 +1,10 @@
-"""The tools `skill_manage`, `skill_view` and `skills_list`: written know-how that models read and write."""
+"""The tool `skill_manage`: write what was learned into a skill."""
 
 from ...core.builtin import family, registry, text
 from ...types import Resources
 
 _tool = family("skills", "handrail.tools.skills.calls")
+
 registry.register(
     **_tool(
         "skill_manage",
@@ -47,35 +48,4 @@ registry.register(
             "new_string": "Run the tests and read their log.",
         },
     ],
-)
-registry.register(
-    **_tool(
-        "skill_view",
-        "Read a skill's instructions and the names of its other files; with file_path one of those. Relative paths in a "
-        "skill start at its folder.",
-        ("name",),
-        name=text("As skills_list names it."),
-        file_path=text("A file of the skill, such as references/api.md."),
-    ),
-    emoji="📖",
-    read_only=True,
-    resources=lambda _: Resources(reads=("skills",)),
-    example=[
-        "skill_manage",
-        {"name": "git-release"},
-        {"name": "git-release", "file_path": "references/checklist.md"},
-    ],
-)
-registry.register(
-    **_tool(
-        "skills_list",
-        "List the skills: written know-how for kinds of tasks, each with a name and what it is for. Read the one that fits "
-        "with skill_view before you start such a task.",
-        category=text("Only the skills of this category."),
-    ),
-    emoji="📚",
-    read_only=True,
-    resources=lambda _: Resources(reads=("skills",)),
-    toolset_description="read and write skills",
-    example=["skill_manage", {}],
 )

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
+from handrail.tools.files import read_file  # noqa: F401  registers the tool
 from handrail.tools.files.calls import MAX_PAGE_CHARS
 from handrail.tools.files.calls import read_file as read_file_call
 from handrail.types import CancelToken, ToolContext

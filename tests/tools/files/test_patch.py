@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
+import handrail.tools.files.patch
+import handrail.tools.files.read_file  # noqa: F401  register the tools
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.files.text import MAX_DIFF_CHARS

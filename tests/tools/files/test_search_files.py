@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import handrail.tools.files.tool  # noqa: F401  registers the tools
+import handrail.tools.files.search_files  # noqa: F401  registers the tool
 from handrail.core.builtin import registry
 from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
