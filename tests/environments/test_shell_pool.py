@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.shell_host import proc
 from handrail.environments.shell_pool import ShellPool
 from handrail.environments.tasks import TaskEnvironments
@@ -156,3 +157,170 @@ def test_what_a_command_left_running_has_ended_when_its_task_is_closed(tasks: Ta
     wait_until(lambda: left() == 2)
     tasks.close("b")
     assert left() == 0
+
+
+def renewed(tasks: TaskEnvironments, folder: Path, *commands: str) -> tuple[Any, Any]:
+    """The link of a task that has run the commands and is over, and that of the task `e`, which has its supervisor now."""
+    filled(tasks, folder)
+    first = tasks.of("b")
+    for command in commands:
+        first.execute(command, timeout=60)
+    link = first._link  # type: ignore[attr-defined]
+    supervisor, bash = link.shell.connection.supervisor, link.shell.connection.bash
+    tasks.override("c", {"cwd": str(folder)})
+    run(tasks, "c", "true")  # room for one more that is ready
+    tasks.close("b")
+    wait_until(lambda: len(ready(tasks)) == 2)
+    tasks.override("d", {"cwd": str(folder)})
+    run(tasks, "d", "true")
+    tasks.override("e", {"cwd": str(folder)})
+    run(tasks, "e", "true")
+    taken = tasks.of("e")._link  # type: ignore[attr-defined]
+    assert (taken, taken.shell.connection.supervisor) == (link, supervisor)
+    assert taken.shell.connection.bash != bash
+    return link, taken
+
+
+def test_nothing_of_a_task_is_in_the_shell_that_the_next_one_gets(tasks: TaskEnvironments, work: Path) -> None:
+    (other := work / "other").mkdir()
+    renewed(
+        tasks,
+        work,
+        f"cd {other}; export SECRET=exported; mine=plain; declare -a list=(1 2); set -- first second; OLDPWD=/usr",
+        "greet() { echo hello; }; alias ll='ls -l'; trap 'echo trapped' USR1; trap 'echo left' EXIT",
+        "shopt -s extglob nullglob; set -o pipefail; set -u; umask 077; ulimit -n 100; hash -p /bin/true ls; false",
+    )
+    found = run(
+        tasks,
+        "e",
+        "echo $? $PWD ${OLDPWD-none} ${SECRET-none} ${mine-none} ${list-none} $# $(umask) $BASHOPTS:$SHELLOPTS; "
+        "declare -F; alias; trap -p USR1; trap -p EXIT | grep left; hash -t ls 2>&1; ulimit -n",
+    )
+    fresh = LocalEnvironment(str(work))
+    try:
+        expected = fresh.execute(
+            f"echo 0 {work} none none none none 0 $(umask) $BASHOPTS:$SHELLOPTS; hash -t ls 2>&1; ulimit -n", timeout=60
+        )
+    finally:
+        fresh.close()
+    assert found == expected.output.head.decode().strip()
+
+
+def test_the_memory_of_a_renewed_shell_has_nothing_of_the_earlier_commands(tasks: TaskEnvironments, work: Path) -> None:
+    marks = ("export KEPT=mark-of-b; trap 'echo mark-of-b' EXIT", "echo mark-of-b >&2; : mark-of-b")
+    renewed(tasks, work, *marks, "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && chmod 700 $fd; done")
+    link: Any = tasks.of("e")._link  # type: ignore[attr-defined]
+    held = run(tasks, "e", "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && tr '\\0' '\\n' <$fd; done; true")
+    assert "mark-of" not in held
+    modes = run(tasks, "e", "for fd in /proc/$PPID/fd/*; do [[ -f $fd ]] && stat -Lc %a $fd; done; true")
+    assert set(modes.split()) == {"777"}
+    assert "mark" not in Path(f"/proc/{link.shell.connection.supervisor}/environ").read_text()
+
+
+def test_a_renewed_shell_dies_into_its_own_state_and_not_into_the_earlier_one(
+    tasks: TaskEnvironments, work: Path
+) -> None:
+    renewed(tasks, work, "export KEPT=mark-of-b; cd /", "sleep 0.3")
+    tasks.of("e").execute("kill -9 $$", timeout=60)
+    assert run(tasks, "e", "echo $PWD ${KEPT-none}") == f"{work} none"
+
+
+def test_commands_of_a_renewed_shell_count_from_one_and_time_out(tasks: TaskEnvironments, work: Path) -> None:
+    link, _ = renewed(tasks, work, "true", "true", "exit 3", "true")
+    assert link.shell.last_number == 1
+    assert tasks.of("e").execute("sleep 60", timeout=0.2).timed_out
+    assert run(tasks, "e", "echo again") == "again"
+
+
+def test_a_question_about_an_earlier_task_is_not_asked_of_the_next(tasks: TaskEnvironments, work: Path) -> None:
+    filled(tasks, work)
+    link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
+    asker = link._fork_server.askers[link._name]
+    tasks.override("c", {"cwd": str(work)})
+    run(tasks, "c", "true")
+    tasks.close("b")
+    wait_until(lambda: link in ready(tasks))
+    assert link._name not in link._fork_server.askers
+    for task in ("d", "e"):
+        tasks.override(task, {"cwd": str(work)})
+        run(tasks, task, "true")
+    assert link._fork_server.askers[link._name] is not asker
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "sleep 0.1 &",  # its pipe is read on
+        "prlimit --pid $PPID --nofile=200:4096",
+        "renice -n 5 -p $PPID",
+        "taskset -p 1 $PPID",
+        "ionice -c 3 -p $PPID",
+        "echo 500 >/proc/$PPID/oom_score_adj",
+    ],
+)
+def test_a_supervisor_that_a_command_could_have_changed_is_not_used_again(
+    tasks: TaskEnvironments, work: Path, use: str
+) -> None:
+    filled(tasks, work)
+    link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
+    supervisor = link.shell.connection.supervisor
+    tasks.of("b").execute(use, timeout=60)
+    wait_until(lambda: link.is_idle)
+    tasks.override("c", {"cwd": str(work)})
+    run(tasks, "c", "true")
+    tasks.close("b")
+    wait_until(lambda: proc.stat_of(supervisor) is None)
+    assert link not in ready(tasks)
+
+
+def test_a_supervisor_whose_mounts_would_be_others_now_is_not_used_again(
+    tasks: TaskEnvironments, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tasks, work)
+    link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
+    place = work / "settings"
+    _, confinement, places = link.made_for
+    confinement.shell["read_only"].append(str(place))
+    places.insert(len(confinement.shell["read_only"]) - 1, None)
+    place.write_text("a program reads this")
+    tasks.override("c", {"cwd": str(work)})
+    run(tasks, "c", "true")
+    tasks.close("b")
+    wait_until(lambda: link.shell.connection.go < 0)
+    assert link not in ready(tasks)
+
+
+def test_a_shell_with_a_background_process_is_not_used_again(tasks: TaskEnvironments, work: Path) -> None:
+    filled(tasks, work)
+    link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
+    tasks.of("b").background("true").wait(60)
+    tasks.override("c", {"cwd": str(work)})
+    run(tasks, "c", "true")
+    wait_until(lambda: link.is_idle)
+    tasks.close("b")
+    wait_until(lambda: link.shell.connection.go < 0)
+    assert link not in ready(tasks)
+
+
+def test_what_a_renewed_shell_changes_belongs_to_its_own_calls(tasks: TaskEnvironments, work: Path) -> None:
+    filled(tasks, work)
+    tasks.of("b").execute("echo 1 >first", call=7)
+    link: Any = tasks.of("b")._link  # type: ignore[attr-defined]
+    tasks.override("c", {"cwd": str(work)})
+    run(tasks, "c", "true")
+    tasks.close("b")
+    wait_until(lambda: len(ready(tasks)) == 2)
+    for task in ("d", "e"):
+        tasks.override(task, {"cwd": str(work)})
+        run(tasks, task, "true")
+    shell: Any = tasks.of("e")
+    assert shell._link is link
+    assert not shell.execute("echo 2 >uncounted", timeout=60).changed
+    assert shell.execute("echo 3 >third", call=9, timeout=60).changed
+
+    def created(call: int) -> list[str]:
+        return [Path(one["path"]).name for one in shell.call_effects("describe", call=call)["created"]]
+
+    assert (created(7), created(9)) == (["first"], ["third"])
+    assert shell.call_effects("undo", call=7, number=20)["status"] == "undone"
+    assert sorted(path.name for path in work.iterdir()) == ["third", "uncounted"]

@@ -82,6 +82,13 @@ def test_whoever_comes_first_decides_and_the_others_are_told(store: ApprovalStor
     store.close()
 
 
+def test_a_request_whose_id_another_one_has_gets_a_new_one(store: ApprovalStore) -> None:
+    first = store.ask(request("rm -rf a"), fingerprint="a")
+    second = store.ask(request("rm -rf b")._replace(id=first.request.id), fingerprint="b")
+    assert second.request.id != first.request.id
+    assert [one.request.text for one in store.pending()] == ["rm -rf a", "rm -rf b"]
+
+
 def test_threads_answer_once_too(store: ApprovalStore) -> None:
     stored = store.ask(request(), fingerprint="f")
     answers = in_threads(8, lambda number: store.answer(stored.request.id, Answer(Decision.ONCE, str(number))))

@@ -1,8 +1,8 @@
 """Shells of this machine that have started before a task needs one.
 
 The first task starts its shell itself. From the second on, the next ones are made meanwhile, with the same variables and
-protection; a task that takes one over enters its own directory. No shell is used by two tasks, and one in which nothing runs
-any longer is ended after its task.
+protection; a task that takes one over enters its own directory. No bash is used by two tasks: after a task in whose shell nothing
+runs any longer its supervisor starts another, which knows nothing of that one, or is ended if there are enough.
 """
 
 import os
@@ -16,7 +16,7 @@ from ..base.workers import pool as workers
 from .shell_host.wire import Packet
 from .transport.link import Confinement, DirectLink, Fatal, Lost
 
-_IDLE_SECONDS = 10.0
+_IDLE_SECONDS, _RENEWAL_SECONDS = 10.0, 1.0
 _ending_lane = Lane(workers, 4)
 
 
@@ -28,9 +28,10 @@ class ShellPool:
         self._forget()
 
     def _forget(self) -> None:
-        self._lock, self._process = threading.Lock(), os.getpid()
+        self._lock, self._process = threading.Condition(threading.Lock()), os.getpid()
         self._ready: list[DirectLink] = []
         self._key = ""
+        self._renewing = self._waiting = 0
         self._filling: Future[None] | None = None
         self._ending: list[Future[None]] = []
         self._timer: threading.Timer | None = None
@@ -42,7 +43,10 @@ class ShellPool:
         """A link to a shell in `cwd`: one that is ready, or a new one. Raises Fatal or Lost."""
 
         def start() -> DirectLink:
-            return DirectLink(env, cwd, jobs_root, confinement, effects)
+            places = _standing(confinement)  # before there are mounts
+            link = DirectLink(env, cwd, jobs_root, confinement, effects)
+            link.made_for = key, confinement, places
+            return link
 
         if self._process != os.getpid():  # after a fork the shells are the parent's
             for inherited in self._ready:
@@ -54,8 +58,13 @@ class ShellPool:
             self._used_at, others = time.monotonic(), []
             if key != self._key:
                 self._key, others, self._ready = key, self._ready, []
-            link = self._ready.pop() if self._ready else None
-            if self._filling is None or self._filling.done():
+            if not self._ready and self._renewing > self._waiting:  # sooner there than a new one
+                self._waiting += 1
+                self._lock.wait_for(lambda: self._ready or not self._renewing, _RENEWAL_SECONDS)
+                self._waiting -= 1
+            link = self._ready.pop(0) if self._ready and key == self._key else None
+            is_low = 2 * (len(self._ready) + self._renewing) < self._size  # most tasks give one back
+            if is_low and (self._filling is None or self._filling.done()):
                 self._filling = workers.submit(self._fill, key, start)
         for other in others:
             other.close()
@@ -76,8 +85,28 @@ class ShellPool:
             if not self._key or self._process != os.getpid():
                 return False
             self._ending = [each for each in self._ending if not each.done()]
-            self._ending.append(_ending_lane.submit(link.close))
+            is_wanted = link.made_for[0] == self._key and len(self._ready) + self._renewing < self._size
+            self._renewing += is_wanted
+            self._ending.append(_ending_lane.submit(self._renew if is_wanted else DirectLink.close, link))
         return True
+
+    def _renew(self, link: DirectLink) -> None:
+        key, confinement, places = link.made_for
+        try:
+            if "_operations" in vars(link) or places != _standing(confinement):
+                raise Lost("it has run more than commands, or its mounts would be others now")
+            link.renew()
+        except (Fatal, Lost, OSError):  # it was used in a way that cannot be undone, or killed
+            is_new = False
+        else:
+            is_new = True
+        with self._lock:
+            self._renewing -= 1
+            self._lock.notify_all()
+            if is_new and self._key == key:
+                self._add(link)
+                return
+        link.close()
 
     def close_task(self, task_id: str) -> None:
         """A shell that is ready belongs to no task."""
@@ -97,7 +126,7 @@ class ShellPool:
     def _fill(self, key: str, start: Callable[[], DirectLink]) -> None:
         while True:
             with self._lock:
-                if self._key != key or len(self._ready) >= self._size:
+                if self._key != key or len(self._ready) + self._renewing >= self._size:
                     return
             try:
                 link = start()
@@ -106,11 +135,14 @@ class ShellPool:
             with self._lock:
                 is_wanted = self._key == key
                 if is_wanted:
-                    self._ready.append(link)
-                    if self._timer is None:
-                        self._watch(self._idle_seconds)
+                    self._add(link)
             if not is_wanted:
                 link.close()
+
+    def _add(self, link: DirectLink) -> None:
+        self._ready.append(link)
+        if self._timer is None:
+            self._watch(self._idle_seconds)
 
     def _watch(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._on_timer)
@@ -125,3 +157,17 @@ class ShellPool:
                 self._watch(left)
                 return
         self.close()
+
+
+def _standing(confinement: Confinement | None) -> list[tuple[int, int] | None]:
+    """Which files and folders are now at the places that the mounts of a shell are about."""
+    found: list[tuple[int, int] | None] = []
+    if confinement is not None:
+        shell = confinement.shell
+        for place in (*shell["read_only"], *shell["covered"], *(shell["contained"] or {}).get("writable", ())):
+            try:
+                stat = os.stat(place)
+                found.append((stat.st_dev, stat.st_ino))
+            except OSError:
+                found.append(None)
+    return found

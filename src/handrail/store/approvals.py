@@ -49,6 +49,7 @@ class Granted(Exception):  # not an error
 _ADD_REQUEST = (
     "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) SELECT ?, ?, ?, ?, ?, ?, ?"
 )
+_ID = "SELECT id FROM requests WHERE id = ?"
 _LEFT = "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') AND expires > ?"
 
 
@@ -91,8 +92,8 @@ class ApprovalStore:
         values = (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request))
         left, granted = (fingerprint, now), (*unless, now)
         # Nearly always nothing is left and nothing granted: one statement then.
-        is_new = f"NOT EXISTS ({_LEFT}) AND NOT EXISTS ({_held(unless)})"
-        if not self.database.change(f"{_ADD_REQUEST} WHERE {is_new}", (*values, *left, *granted)):
+        is_new = " AND ".join(f"NOT EXISTS ({query})" for query in (_LEFT, _held(unless), _ID))
+        if not self.database.change(f"{_ADD_REQUEST} WHERE {is_new}", (*values, *left, *granted, request.id)):
             with self.database.transaction() as connection:
                 if connection.execute(_held(unless), granted).fetchone() is not None:
                     raise Granted
@@ -103,7 +104,11 @@ class ApprovalStore:
                         taken = "UPDATE requests SET owner = ?, expires = ? WHERE id = ?"
                         connection.execute(taken, (me, expires, row["id"]))
                         return _stored({**dict(row), "owner": me, "expires": expires})
-                connection.execute(_ADD_REQUEST, values)
+                while (
+                    connection.execute(_ID, (request.id,)).fetchone() is not None
+                ):  # of the short ids two are the same
+                    request = request._replace(id=new_id())
+                connection.execute(_ADD_REQUEST, (request.id, *values[1:]))
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
     def answer(self, request_id: str, answer: Answer, *, claims: bool = False) -> StoredRequest | None:

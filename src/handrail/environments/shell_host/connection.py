@@ -256,6 +256,18 @@ class Connection:
             for fd in files:
                 os.close(fd)
 
+    def renewed(self, page: int) -> Connection:
+        """A connection to another bash of the same supervisor, which knows nothing of what ran before. This one is closed."""
+        made = Connection(self._socket.dup(), output_pipe(), self._shell, self._ask_fork_server)
+        try:
+            self.close_inherited()
+            wire.send(made._socket, {"op": "renew"}, [made.out, page])
+            made.wait_until_ready()
+        except BaseException:
+            made.close()
+            raise
+        return made
+
     def _drop_packet(self) -> bool:
         packet, fds = wire.receive(self._socket, socket.MSG_DONTWAIT)
         for fd in fds:
@@ -273,6 +285,8 @@ class Connection:
 
     def _on_packet(self, packet: Packet, fds: list[int]) -> None:
         op = packet["op"]
+        if self.go < 0 and op != "fatal" and (op != "started" or packet["ended"] is not None):
+            return  # about the bash of an earlier connection
         if op == "started":
             self._on_started(packet, fds)
         elif op == "saved":

@@ -49,7 +49,7 @@ class ForkServer:
         owner: int | None = None,
         alive: int | None = None,
         watcher: socket.socket | None = None,
-        confine: Callable[[Packet], None] = lambda _: None,
+        confine: Callable[[Packet], bool] = lambda _: False,
     ) -> None:
         """Without a `client` it is this process itself, which calls `start`, and `attend` if one of `descriptors` is readable.
         `owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
@@ -133,7 +133,7 @@ class ForkServer:
             os.close(fds[1])
             client = socket.socket(fileno=fds[0])
             try:
-                self._confine(spec.pop("confinement", None))
+                spec["has_own_folders"] = self._confine(spec.pop("confinement", None))
             except OSError as error:
                 reason = f"the commands of this shell cannot be held back: {error.strerror}"
                 wire.send(client, {"op": "fatal", "reason": reason})

@@ -133,6 +133,10 @@ class LatePipes:
     def __init__(self) -> None:
         self._of_command: dict[int, LateOutput] = {}
 
+    @property
+    def is_used(self) -> bool:
+        return bool(self._of_command)
+
     def add(self, command: int, fd: int) -> LateOutput:
         os.set_blocking(fd, False)
         late = self._of_command[command] = LateOutput(command, fd)

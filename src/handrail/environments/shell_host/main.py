@@ -81,7 +81,7 @@ class _Entered:
     def __init__(self, policy: Packet | None, outside: _Outside) -> None:
         self.report: Packet = {}
         self.alive: int | None = None
-        self.confine: Callable[[Packet], None] = lambda _: None
+        self.confine: Callable[[Packet], bool] = lambda _: False
         if policy is not None:
             self.report = protection.enter(policy, outside.stay)
             self.alive = self.report.pop("alive", None)

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import resource
 import select
 import signal
 import struct
@@ -14,11 +15,12 @@ import time
 from typing import Callable, Iterable, Iterator, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
 _DELETED = " (deleted)"
-_MAX_SEARCHES = 3
+_MAX_SEARCHES, _RESOURCES = 3, 16
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 _OPENAT2, _NO_LINKS = 437, 0x04 | 0x02  # RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 _ATTRIBUTES = struct.Struct("IIQiIQQQ")  # struct sched_attr: size, policy, flags, nice, priority, slice and two more
 _RESET_ON_FORK, _SHORT_SLICE = 1, 100_000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -46,6 +48,18 @@ def run_in_short_slices(pid: int = 0) -> None:
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, _SHORT_SLICE, 0, 0)
     if _SCHED_SETATTR is not None and os.sched_getscheduler(pid) == os.SCHED_OTHER:
         _libc.syscall(_SCHED_SETATTR, pid, attributes, 0)
+
+
+def limits() -> tuple[object, ...]:
+    """What a child can change of this process, and all that it starts from then on inherits."""
+    schedule, disk = ctypes.create_string_buffer(_ATTRIBUTES.size), 0
+    if _SCHED_SETATTR is not None:
+        _libc.syscall(_SCHED_SETATTR + 1, 0, schedule, _ATTRIBUTES.size, 0)
+        disk = _libc.syscall(_IOPRIO_GET[os.uname().machine], 1, 0)
+    with open("/proc/self/oom_score_adj") as file:
+        score = file.read()
+    resources = [resource.getrlimit(number) for number in range(_RESOURCES)]
+    return resources, os.sched_getaffinity(0), schedule.raw, disk, score
 
 
 def check(result: int, what: str) -> int:

@@ -135,18 +135,20 @@ class ShellMounts:
         self._rest = [place for place in (*mounts.places(), *policy["writable"]) if place not in self._covered]
         self._is_contained = policy["contained"] and CONTAINED not in report["missing"]
 
-    def confine(self, shell: Packet) -> None:
-        """Give this process, a new fork, its own mounts, and nothing that could undo them. Raises OSError."""
+    def confine(self, shell: Packet) -> bool:
+        """Give this process, a new fork, its own mounts, and nothing that could undo them. Whether there are folders among these
+        that nobody else sees. Raises OSError."""
         if not self._is_needed:
-            return
+            return False
         mounts.unshare(mounts.NEW_MOUNTS)
         if self._is_contained:
             mounts.make_rest_read_only(shell["contained"]["writable"], self._rest)
         _protect({*_everywhere(shell["read_only"])}, set(), {}, self._stage)
-        for place in shell["covered"]:
-            if place not in self._covered and os.path.exists(place):
-                mounts.cover(place, writable=True)
+        new = [place for place in shell["covered"] if place not in self._covered and os.path.exists(place)]
+        for place in new:
+            mounts.cover(place, writable=True)
         _give_up_rights(holds_connects=self._holds_connects())
+        return bool(new)
 
 
 def _attempt(protect: Callable[[], Packet], stay_outside: Callable[[int], None]) -> Packet:

@@ -10,6 +10,7 @@ Packets from the client, each with an `op`:
     over    the command has ended                      end     kill a process that was left behind
     kill    abandon the command, for this reason       job     start a background process, in a job supervisor
     stdin   what the next command reads                save    save the state now
+    place   where a bash without a state starts        renew   start over, for another client's commands
 
 Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
 saved, `plain` when it has no functions, aliases and traps, and `fatal` when no shell can be started. A packet that wants an
@@ -87,7 +88,7 @@ class ShellSupervisor:
         self._job_folders: list[str] = []
         self._is_ending = self._is_left = False
         mine = proc.stat_of(os.getpid())
-        self._began = mine.start if mine is not None else 0
+        self._began, self._limits = mine.start if mine is not None else 0, proc.limits()
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=self._end, ignored=ignored)
         self._client.setblocking(False)
@@ -190,6 +191,26 @@ class ShellSupervisor:
         state = "kept" if self._has_exit_state else "snapshot" if self._snapshot.known else "clean"
         self._start(state, {"code": shell.exit_code(), "why": why, "number": self._abandoned})
 
+    def _renew(self, out: int, page: int) -> None:
+        """Be as for the first command. Where that cannot be had this ends, and the client starts another."""
+        shell, is_used = self._shell, self._job_folders or self._late.is_used or self._spec["has_own_folders"]
+        is_gone = proc.stop_and_kill(self._everything, self._events.reap, seconds=1)
+        self._wait(READY_SECONDS, until=lambda: shell is None or shell.status is not None)
+        if shell is None or is_used or not is_gone or proc.limits() != self._limits:
+            self._give_up("something of what ran in this shell could be left")
+            return
+        os.dup2(out, self._files.out, inheritable=False)
+        if self._watch is not None:
+            os.dup2(page, self._watch.fds[0], inheritable=False)
+        with open(os.devnull, "rb") as null:
+            os.dup2(null.fileno(), self._stdin, inheritable=False)
+        for fd in {*self._files, self._stderr} - {self._files.out}:
+            os.ftruncate(fd, 0)
+            os.fchmod(fd, wire.MEMORY_MODE)
+        self._snapshot, self._leftovers, self._abandoned = Snapshot(self._files.restore), Leftovers(), 0
+        self._save_at = self._bound_stderr_at = None
+        self._start("clean")
+
     def _abandon(self, why: str, began: float) -> None:
         """End the command with all its processes. What earlier commands left running keeps running."""
         shell = self._shell
@@ -254,6 +275,8 @@ class ShellSupervisor:
             self._spec["cwd"] = packet["cwd"]
         elif op == "job":
             self._start_job(packet, fds)
+        elif op == "renew":
+            self._renew(*fds)
         else:
             # Suppressed: the client that asked has gone.
             with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
@@ -274,24 +297,9 @@ class ShellSupervisor:
         if fds:
             self._rotate(packet["number"], fds[0])
         if self._watch is not None and packet.get("call"):
-            self._tell_watcher(packet["call"])
+            self._watch.tell_left(packet["call"])
         shell = self._shell.pid if self._shell is not None else 0
         return {"left": self._leftovers.find(proc.tree(os.getpid()), shell, packet["number"])}
-
-    def _tell_watcher(self, call: int) -> None:
-        """What is below this process now was left by the call. Returns when the effect watcher has looked: later there may be
-        processes of the next call."""
-        assert self._watch is not None
-        has_looked, theirs = os.pipe()
-        try:
-            with contextlib.suppress(OSError):  # it was killed: the fork server ends this process
-                wire.send(
-                    self._watch.socket, {"op": "left", "shell": self._watch.packet["shell"], "call": call}, [theirs]
-                )
-        finally:
-            os.close(theirs)
-        with open(has_looked, "rb", 0) as file:
-            file.read(1)
 
     def _rotate(self, command: int, new: int) -> None:
         """A process still holds the command's pipe: keep reading it separately, and give the next command a new one."""

@@ -17,7 +17,7 @@ Packet = Dict[str, Any]  # noqa: UP006  the same
 Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
 PACKET_BYTES = 1 << 17
 # Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
-PIPE_MODE = 0o666
+PIPE_MODE, MEMORY_MODE = 0o666, 0o777  # the latter is what the kernel makes
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
 _ROOM = socket.CMSG_SPACE(8 * array.array("i").itemsize) + socket.CMSG_SPACE(_CREDENTIALS.size)  # for 8 descriptors
 _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)  # to combine flags of their own type takes longer than the system call

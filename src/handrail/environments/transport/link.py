@@ -15,8 +15,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from functools import cached_property
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..shell_host import proc, wire
 from ..shell_host.command_run import Command, CommandRun, Ended
@@ -88,6 +88,7 @@ class DirectLink:
     """A shell on this machine, forked from this process's fork server."""
 
     state = None  # the fork server has it
+    made_for: tuple[Any, ...] = ()  # by the pool that it is from
 
     def __init__(
         self,
@@ -103,8 +104,9 @@ class DirectLink:
         name = self._name = os.urandom(8).hex()
 
         def start(server: ForkServerClient) -> LiveShell:
+            self._connect = partial(connect, server.ask, name, spec)
             with fork_servers.starting:
-                return LiveShell(lambda state, page: connect(server.ask, name, spec, state, page))
+                return LiveShell(self._connect)
 
         self._fork_server, self.shell = fork_servers.use(start, confinement, effects)
         self.uncovered = self._fork_server.uncovered
@@ -125,9 +127,18 @@ class DirectLink:
         connection = self.shell.connection
         return not self.shell.is_running and list(proc.tree(connection.supervisor)) == [connection.bash]
 
+    def renew(self) -> None:
+        """Make it a shell in which nothing has run, under the same supervisor. Raises Fatal, Lost or OSError; close it then."""
+        self._fork_server.askers.pop(self._name, None)
+        old = [self.shell.connection]
+        self.shell = LiveShell(lambda state, page: old.pop().renewed(page) if old else self._connect(state, page))
+
     def enter(self, cwd: str) -> None:
         """For one that was started ahead: make it a shell that has started in `cwd`."""
-        self.shell.connection.notify({"op": "place", "cwd": cwd})
+        connection = self.shell.connection
+        if connection.cwd == cwd and os.path.samestat(os.stat(cwd), os.stat(f"/proc/{connection.bash}/cwd")):
+            return
+        connection.notify({"op": "place", "cwd": cwd})
         text = f"command cd -- {shlex.quote(cwd)} && command unset OLDPWD"
         ended = self.shell.run(Command(text.encode("utf-8", "surrogateescape")), lambda fd: len(os.read(fd, 1 << 16)))
         if ended.code != 0:
