@@ -98,9 +98,7 @@ class ApprovalGate:
 
     async def preview(self, actions: Sequence[Action], context: ToolContext) -> ApprovalRequest | None:
         """The question that `review` would ask now; None when it would ask none. Nothing is stored, counted or asked.
-
-        Raises Denied for what would be refused.
-        """
+        Raises Denied for what would be refused."""
         return await on_worker(self._previewed, actions, context)
 
     async def _areviewed(

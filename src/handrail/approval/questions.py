@@ -49,6 +49,8 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
         covers = item.key.described(finding.why, folder) if item.key.can_last else ""
         concerns.append(Concern(finding.rule, finding.why, start, end, str(item.key), covers))
     first = left[0].action
+    # The argument that can be changed: of a call that does one thing, all of which is shown.
+    is_whole = len(texts) == 1 and len(first.text) <= MAX_CHARS and not secret_spans(first.text)
     request = ApprovalRequest(
         tool=context.tool,
         arguments=first.details.get("arguments", {}),
@@ -66,15 +68,9 @@ def question_of(left: Sequence[Pending], context: ToolContext, *, expires_at: fl
         asker=str(getattr(context.agent, "label", "")),
         preview=preview,
         tool_call_id=context.tool_call_id,
-        editable=_editable(texts, first),
+        editable=str(first.details.get("argument", "")) if is_whole else "",
     )
     return request._replace(fingerprint=fingerprint_of(request))
-
-
-def _editable(texts: Sequence[str], action: Action) -> str:
-    """The argument that can be changed: of a call that does one thing, all of which is shown."""
-    is_whole = len(texts) == 1 and len(action.text) <= MAX_CHARS and not secret_spans(action.text)
-    return str(action.details.get("argument", "")) if is_whole else ""
 
 
 def _offers(left: Sequence[Pending], *, lasts: bool) -> tuple[Decision, ...]:

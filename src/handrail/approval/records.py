@@ -125,9 +125,7 @@ _encoder = json.JSONEncoder(separators=(",", ":"))
 
 class ActionHistory:
     """An append-only file, one write per line: a few microseconds, and intact after a kill.
-
-    At half of `max_bytes` it replaces the previous old file, and a new one is started.
-    """
+    At half of `max_bytes` it replaces the previous old file, and a new one is started."""
 
     def __init__(self, path: Path, *, max_bytes: int = 16 << 20) -> None:
         self.path = path
@@ -230,11 +228,7 @@ def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
     ruling = policy.rule(judged, tool, granted=lambda _: False)
     would = "deny" if ruling.refused is not None else "ask" if ruling.pending else "allow"
     rules = sorted({finding.rule for finding in judged.findings})
-    return Trial(line["at"], tool, line["text"], _was(line), would, rules)
-
-
-def _was(line: JsonDict) -> str:
-    """`allow` and `deny` are the policy's; the other verdicts are an approver's answers."""
-    if line["verdict"] in ("allow", "deny") and line["by"] in NOBODY_ASKED:
-        return str(line["verdict"])
-    return f"asked ({line['verdict']})"
+    # `allow` and `deny` are the policy's; the other verdicts are an approver's answers.
+    is_policys = line["verdict"] in ("allow", "deny") and line["by"] in NOBODY_ASKED
+    was = str(line["verdict"]) if is_policys else f"asked ({line['verdict']})"
+    return Trial(line["at"], tool, line["text"], was, would, rules)

@@ -158,9 +158,7 @@ def read_settings(
 
 class EnvironmentSettings(NamedTuple):
     """Everything needed to make the environment again, also in another process: `EnvironmentSettings(**json.loads(text))`.
-
-    Only the names of secrets are in it; their values are read when it is opened.
-    """
+    Only the names of secrets are in it; their values are read when it is opened."""
 
     task_id: str
     backend: str

@@ -81,9 +81,7 @@ class LiveEnvironment(ABC):
     @abstractmethod
     def connect(self, state: bytes | None) -> Link:
         """Open a link to a new shell, with the state of the previous one if there was one. Raises Fatal, Lost or a ToolError.
-
-        If the files are gone with the previous shell, call `files_lost` and ignore the state.
-        """
+        If the files are gone with the previous shell, call `files_lost` and ignore the state."""
 
     def files_lost(self) -> None:
         """For `connect`: report that the files of the previous shell are gone, and drop its state."""

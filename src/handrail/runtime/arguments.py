@@ -223,17 +223,12 @@ def _repaired(text: str) -> Any:
     except ValueError:
         pass
     try:
-        return _python_literal(text)
+        if len(text) > _LITERAL_CHARS:
+            raise ValueError("too long for a second look")
+        # Only what JSON can carry: a set, bytes or NaN is not what the model meant to send.
+        return _strict.decode(json.dumps(ast.literal_eval(text), allow_nan=False))
     except (ValueError, SyntaxError, TypeError, MemoryError):
         raise InvalidArguments(f"arguments are not valid JSON: {first}") from None
-
-
-def _python_literal(text: str) -> Any:
-    if len(text) > _LITERAL_CHARS:
-        raise ValueError("too long for a second look")
-    value = ast.literal_eval(text)
-    # Only what JSON can carry: a set, bytes or NaN is not what the model meant to send.
-    return _strict.decode(json.dumps(value, allow_nan=False))
 
 
 def _refuse_lone_surrogates(value: Any) -> None:
@@ -317,21 +312,16 @@ class Coercion:
         if validator is None:
             import jsonschema_rs  # what fits, which is nearly everything, never needs it
 
-            validator = self._fits[id(schema)] = jsonschema_rs.validator_for(
-                self._standing_alone(schema), retriever=refuse_to_fetch
-            )
+            alone = schema
+            if schema is not self._root:  # a part, with the whole beside it so that its references still lead somewhere
+                definitions = {**self._root.get("$defs", {}), "handrail_part": schema}
+                whole = {**self._root, "$id": "handrail:whole", "$defs": definitions}
+                alone = {"$ref": "handrail:whole#/$defs/handrail_part", "$defs": {"handrail_whole": whole}}
+            validator = self._fits[id(schema)] = jsonschema_rs.validator_for(alone, retriever=refuse_to_fetch)
         try:
             return validator.is_valid(value)
         except ValueError:
             return False
-
-    def _standing_alone(self, schema: JsonDict) -> JsonDict:
-        """A part of the schema, with the whole beside it so that its references still lead somewhere."""
-        if schema is self._root:
-            return schema
-        definitions = {**self._root.get("$defs", {}), "handrail_part": schema}
-        whole = {**self._root, "$id": "handrail:whole", "$defs": definitions}
-        return {"$ref": "handrail:whole#/$defs/handrail_part", "$defs": {"handrail_whole": whole}}
 
     def _resolved(self, schema: Any) -> Any:
         """Follow references within the schema; a chain longer than the schema could hold is a loop."""

@@ -356,7 +356,9 @@ class Batches:
         if _within_a_call.get():  # its own call has a place already, and would wait here for itself
             return await clock.perform(step)
         _within_a_call.set(True)
-        slots = self._slots_for(call)
+        working, waiting, tasks = self._slots
+        may_wait = call.entry is not None and (call.entry.waits or call.entry.timeout is not None)
+        slots = tasks if is_async else waiting if may_wait else working
         session = call.session_id or call.task_id or ""
         turn = slots.acquire(session)
         if turn is not None:
@@ -370,13 +372,6 @@ class Batches:
             return await clock.perform(step)
         finally:
             slots.release(session)
-
-    def _slots_for(self, call: Call) -> FairSlots:
-        working, waiting, tasks = self._slots
-        entry = call.entry
-        if entry is None or entry.is_async:
-            return working if entry is None else tasks
-        return waiting if entry.waits or entry.timeout is not None else working
 
     @staticmethod
     def _read(raw: Any) -> _Running:

@@ -40,9 +40,7 @@ _CALL_FIELDS = "task_id user_task session_id tool_call_id cancel on_progress age
 
 class Runtime:
     """A registry, the hooks around its calls, and what the calls may use.
-
-    With `environments` a call's files are those of its task; `files` are for a runtime that has none.
-    """
+    With `environments` a call's files are those of its task; `files` are for a runtime that has none."""
 
     def __init__(  # noqa: PLR0913  one keyword per thing that calls may use
         self,
@@ -319,9 +317,7 @@ def find_mcp_servers(config: Config, registry: ToolRegistry) -> McpTools | None:
 
 def configured_approver(config: Config, plugins: Plugins | None) -> Approver | None:
     """Who answers where no person is at hand: the one that a plugin adds, then the queue, or nobody.
-
-    Raises ConfigError for one that no plugin has; while a plugin is not loaded, nobody answers instead.
-    """
+    Raises ConfigError for one that no plugin has; while a plugin is not loaded, nobody answers instead."""
     settings = config.approvals
     if not settings.approver and settings.headless == "deny":
         return None

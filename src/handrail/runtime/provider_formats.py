@@ -149,10 +149,8 @@ def _with_one_type(schema: JsonDict) -> JsonDict:
 
 def _words_for(kind: str, words: JsonDict) -> JsonDict:
     """The words that mean something for one type: `items` says nothing about a string."""
-    objects, arrays = (
-        ("properties", "required", "additionalProperties"),
-        ("items", "minItems", "maxItems", "uniqueItems"),
-    )
+    objects = ("properties", "required", "additionalProperties")
+    arrays = ("items", "minItems", "maxItems", "uniqueItems")
     foreign = (() if kind == "object" else objects) + (() if kind == "array" else arrays)
     return {key: value for key, value in words.items() if key not in foreign}
 
@@ -246,9 +244,7 @@ _WRITERS: dict[Format, Writer] = {
 
 def read_call(raw: Any) -> ToolCall:
     """One call: OpenAI chat (`function.name`), OpenAI Responses (`call_id`), Anthropic (`tool_use`), or `name`/`arguments`.
-
-    Objects with the same attributes, as the providers' own clients give them, will do. Raises InvalidArguments.
-    """
+    Objects with the same attributes, as the providers' own clients give them, will do. Raises InvalidArguments."""
     function = field_of(raw, "function")
     source = raw if function is None else function
     name = field_of(source, "name")

@@ -77,6 +77,9 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     """The command, where it would run, and what it could reach from there. Starts nothing."""
     environments = environments_of(context)
     environment = environments.of(context.task_id)
+    is_watched = environment.name == "local" and getattr(environment, "effects", None) is not None
+    # What it changes can be taken back then, and its connections can wait.
+    can_try = is_watched and context.effects is not None and not (args.get("background") or args.get("pty"))
     return [
         Action(
             ActionKind.COMMAND,
@@ -89,16 +92,10 @@ def actions(args: JsonDict, context: ToolContext) -> list[Action]:
                 "background": bool(args.get("background")),
                 "pty": bool(args.get("pty")),
                 "files": environments.readable_files(context.task_id),
-                "can_try": _can_try(args, environment, context),
+                "can_try": can_try,
             },
         )
     ]
-
-
-def _can_try(args: JsonDict, environment: Environment, context: ToolContext) -> bool:
-    """Whether what it changes can be taken back, and its connections can wait."""
-    is_watched = environment.name == "local" and getattr(environment, "effects", None) is not None
-    return is_watched and context.effects is not None and not (args.get("background") or args.get("pty"))
 
 
 def resources(args: JsonDict, context: ToolContext) -> Resources:  # noqa: ARG001  any command may touch any file
