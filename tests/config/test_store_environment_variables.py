@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from handrail.config.config_file import ConfigFile
 from handrail.config.store import load_config, parse_value
 from handrail.errors import ConfigError
 from handrail.settings.schema import Config
@@ -129,3 +130,41 @@ def test_an_empty_variable_that_stands_for_its_section_changes_nothing(path, var
     path.write_text("model: {name: mine}\nterminal: {backend: ssh}\n")
     config = load(path, **{variable: ""})
     assert (config.model.name, config.terminal.backend) == ("mine", "ssh")
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "value"),
+    [
+        ("terminal: {protect: off}", "terminal.protect", False),
+        ("terminal: {protect: on}", "terminal.protect", True),
+        ("protect: {package: Off}", "protect.package", False),
+        ("effects: off", "effects.enabled", False),
+        ("effects: false", "effects.enabled", False),
+        ("effects: on", "effects.enabled", True),
+        ("effects: {enabled: OFF}", "effects.enabled", False),
+        ("plugins: {mine: off}", "plugins.mine.enabled", False),
+    ],
+)
+def test_a_switch_is_on_or_off(path, text, setting, value):
+    path.write_text(text + "\n")
+    assert ConfigFile(path).get(setting) is value
+
+
+@pytest.mark.parametrize("text", ["effects: maybe", "terminal: off", "terminal: {protect: no}", "files: off"])
+def test_what_is_no_switch_is_neither_on_nor_off(path, text):
+    path.write_text(text + "\n")
+    with pytest.raises(ConfigError):
+        load(path)
+
+
+@pytest.mark.parametrize("variable", ["HANDRAIL_EFFECTS", "HANDRAIL_EFFECTS_ENABLED"])
+def test_a_variable_switches_a_section_off(path, variable):
+    path.write_text("")
+    assert not load(path, **{variable: "off"}).effects.enabled
+
+
+def test_a_section_that_is_off_as_a_whole_can_be_changed(path):
+    path.write_text("effects: off  # a slow disk\n")
+    ConfigFile(path).set("effects.keep_days", 3.0)
+    assert path.read_text() == "effects: {enabled: false, keep_days: 3.0}  # a slow disk\n"
+    assert load(path).effects.keep_days == 3

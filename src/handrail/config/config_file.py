@@ -231,7 +231,8 @@ class _Edit:
     def _flow_text(self, node: Node, old: Any, new: Any) -> str:
         if same(old, new):
             return self._source(node)
-        if isinstance(old, dict) and isinstance(new, dict):
+        # A section may also be written as `on` or `off`.
+        if isinstance(old, dict) and isinstance(new, dict) and not isinstance(node.value, str):
             kept = [(key, value) for key, value in node.value if key.value in new]
             changed = ((key, self._flow_text(value, old[key.value], new[key.value])) for key, value in kept)
             parts = [f"{self._source(key)}: {text}" for key, text in changed]

@@ -60,6 +60,7 @@ def located(error: ConfigError, path: str | os.PathLike[str] | None = None) -> C
 _PREFIX = "HANDRAIL_"
 # The names of sections that stand for their most important setting.
 _SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend"), "HANDRAIL_MODEL": ("model", "name")}
+_SHORT |= {"HANDRAIL_EFFECTS": ("effects", "enabled")}
 
 
 def override_names(environ: Mapping[str, str]) -> list[str]:
@@ -90,7 +91,7 @@ def overrides(environ: Mapping[str, str]) -> JsonDict:
 def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
     """The value that `text`, from a command line or a variable, means for the setting `key`. Text stays text. A list is `[a,
     b]`, or its items between separators, or one item. All else is a YAML scalar."""
-    from .validation import known_steps, parse, schema_at
+    from .validation import completed, known_steps, parse, schema_at
 
     schema = schema_at(known_steps(key))
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -104,7 +105,7 @@ def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
     is_yaml = text.lstrip().startswith("[") or ("null" in kinds and text.strip() == "null")
     if "array" in kinds and not is_yaml:
         return text.split(separator) if separator else [text]
-    return parse(text).value
+    return completed(parse(text).value, schema)
 
 
 def _setting_of(variable: str) -> tuple[str, str]:

@@ -210,6 +210,7 @@ Key = str | tuple[str, ...]
 
 _KINDS = {"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _KINDS |= {"array": "a list", "object": "a mapping", "null": "null"}
+_SWITCHES = {"on": True, "off": False}
 _LIMITS = {"minimum": "at least", "maximum": "at most"}
 _LIMITS |= {"exclusiveMinimum": "more than", "exclusiveMaximum": "less than"}
 
@@ -218,7 +219,7 @@ def checked(document: Document) -> JsonDict:
     """The settings that a document holds. Raises at its first mistake, with file, line and key."""
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError("must be a mapping of sections, such as `files:`", path=document.path, line=1)
-    settings: JsonDict = _filled(document.value or {}, _schema())
+    settings: JsonDict = completed(document.value or {}, _schema())
     problems = [(document.line_of(steps), dotted(steps), message) for steps, message in _problems(settings)]
     if problems:
         line, key, message = min(problems, key=lambda problem: problem[0] or 0)
@@ -332,16 +333,22 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _filled(value: Any, schema: JsonDict) -> Any:
-    """The same settings with `{}` for a section that has only its name: all of its lines may be commented out."""
-    if schema.get("type") != "object":
+def completed(value: Any, schema: JsonDict) -> Any:
+    """The same settings, with `{}` for a section that has only its name (all of its lines may be commented out), true and false
+    for `on` and `off`, and for a section that is `on` or `off` as a whole what it has of `enabled`."""
+    kinds, properties = schema.get("type", ()), schema.get("properties", {})
+    if isinstance(value, str) and "string" not in kinds and ("boolean" in kinds or "enabled" in properties):
+        value = _SWITCHES.get(value.lower(), value)
+    if kinds != "object":
         return value
     if value is None:
         return {}
+    if isinstance(value, bool) and "enabled" in properties:
+        return {"enabled": value}
     if not isinstance(value, dict):
         return value
     named = schema["additionalProperties"] or {}
-    return {key: _filled(item, schema.get("properties", {}).get(key, named)) for key, item in value.items()}
+    return {key: completed(item, properties.get(key, named)) for key, item in value.items()}
 
 
 def _plain_key(key: object, steps: Steps) -> str:
