@@ -182,6 +182,8 @@ def _write(path: Path, content: bytes, put: Any) -> None:
 
 def _keep_first(temporary: Path, path: Path) -> None:
     """Another process may be faster: the first key holds."""
-    with contextlib.suppress(FileExistsError):
-        os.link(temporary, path)
-    os.unlink(temporary)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
