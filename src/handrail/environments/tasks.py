@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .live_environment import LiveEnvironment
     from .output import Masker
     from .profiles import Profile
-    from .shell_pool import ShellPool
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 
@@ -297,7 +296,11 @@ class TaskEnvironments:
                     end = self.networks().far_end(task_id)
                     cast("LiveEnvironment", slot.environment).way_out = lambda transport: Tunnel(transport, *end)
                 if hasattr(slot.environment, "pool") and self.config.terminal.pool:
-                    slot.environment.pool, self._has_opened = self._shell_pool(), True
+                    if self._has_opened:  # most programs have one task
+                        from .shell_pool import ShellPool
+
+                        slot.environment.pool = self.companion(ShellPool, lambda: ShellPool(self.config.terminal.pool))
+                    self._has_opened = True
                 if (network or asks) and hasattr(slot.environment, "held"):
                     from .held_calls import decide_connections  # only where commands run
 
@@ -305,14 +308,6 @@ class TaskEnvironments:
                 if not is_here:  # there even reading a file starts something
                     self._watch()
             return slot.environment
-
-    def _shell_pool(self) -> ShellPool | None:
-        """None for the first task: most programs have no other."""
-        if not self._has_opened:
-            return None
-        from .shell_pool import ShellPool  # needed by few
-
-        return self.companion(ShellPool, lambda: ShellPool(self.config.terminal.pool))
 
     def networks(self) -> Networks:
         """The proxies, keys and name servers of tasks, made when one is first needed."""

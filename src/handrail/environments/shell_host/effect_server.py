@@ -78,7 +78,9 @@ class Watched:
         watcher.on_over = self._end_running
         with contextlib.suppress(OSError):  # it has ended already, or lets nobody look
             is_asked = (self._settings.get("contained") or {}).get("asked")  # about each deletion
-            if not is_asked and ("private" not in self._settings or _has_own_mounts(bash)):
+            mounts = [os.stat(f"/proc/{process}/ns/mnt") for process in (bash, "self")]
+            # A shell that is protected otherwise is restricted in a way that cannot be seen from outside.
+            if not is_asked and ("private" not in self._settings or not os.path.samestat(*mounts)):
                 watcher.take_folders_over(bash)
         return watcher
 
@@ -371,11 +373,6 @@ def probe(sock: socket.socket) -> tuple[str, bool]:
         why = file.read().decode()
     os.waitpid(pid, 0)
     return ("", True) if why == _CAN_HOLD.decode() else (why, False)
-
-
-def _has_own_mounts(pid: int) -> bool:
-    """A shell that is protected otherwise is restricted in a way that cannot be seen from outside."""
-    return not os.path.samestat(os.stat(f"/proc/{pid}/ns/mnt"), os.stat("/proc/self/ns/mnt"))
 
 
 def _end(call: CallJournal) -> None:

@@ -288,15 +288,12 @@ class ForkServerClient:
             self._reader.join(_END_SECONDS)
         self._socket.close()
         if not self._stays:
-            self._wait_for_end()
+            try:
+                self._process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         return self._stays
-
-    def _wait_for_end(self) -> None:
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 def start_process(role: str, client: socket.socket, arguments: Packet) -> subprocess.Popen[bytes]:
