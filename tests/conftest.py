@@ -347,7 +347,7 @@ def _register_again(registry: ToolRegistry, entry: registry_module.ToolEntry) ->
 
 
 def _busy_threads() -> list[str]:
-    """Handrail's threads that do something. An idle worker waits in `_work`, and ends by itself after a while; what takes the
+    """Handrail's threads that do something. An idle worker waits in `work`, and ends by itself after a while; what takes the
     questions of a fork server waits in `receive`, and ends with that."""
     frames = sys._current_frames()
     busy = []
@@ -355,7 +355,7 @@ def _busy_threads() -> list[str]:
         if not thread.name.startswith("handrail-") or thread.ident not in frames:
             continue
         code = frames[thread.ident].f_code
-        if (code.co_name, Path(code.co_filename).name) not in (("_work", "workers.py"), ("receive", "wire.py")):
+        if (code.co_name, Path(code.co_filename).name) not in (("work", "workers.py"), ("receive", "wire.py")):
             busy.append(f"{thread.name} in {code.co_qualname}")
     return busy
 
