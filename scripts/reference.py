@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -174,7 +175,11 @@ class _Unquoted(str):
 
 
 def _plain(annotation: Any) -> Any:
-    return _Unquoted(annotation) if isinstance(annotation, str) else annotation
+    """As people write it: classes without their modules."""
+    if annotation is inspect.Signature.empty:
+        return annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return _Unquoted(re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text))
 
 
 def _paragraph(value: Any) -> str:

@@ -116,7 +116,7 @@ def test_the_model_is_asked_where_the_settings_allow_it(
 ) -> None:
     tools = connect(plain=dataclasses.replace(plain, sampling=True))
     model = ScriptedModel([ModelReply("Rain.")])
-    tools.ask_model_by(sampler_of([model], HookManager().invoke))
+    tools.connections.requests.sampler = sampler_of([model], HookManager().invoke)
     assert content(runtime.handle("mcp__plain__think", {})) == f"{type(model).__name__}: Rain."
     (sent,) = model.sent
     assert [dict(each) for each in sent.messages] == [
@@ -128,7 +128,7 @@ def test_the_model_is_asked_where_the_settings_allow_it(
 def test_the_model_is_not_asked_by_default(connect: Connect, runtime: Runtime, plain: McpServerConfig) -> None:
     tools = connect(plain=plain)
     model = ScriptedModel([ModelReply("Rain.")])
-    tools.ask_model_by(sampler_of([model], HookManager().invoke))
+    tools.connections.requests.sampler = sampler_of([model], HookManager().invoke)
     assert error_in(runtime.handle("mcp__plain__think", {}))
     assert not model.sent
 
@@ -144,7 +144,7 @@ def test_the_next_model_is_asked_when_one_fails(connect: Connect, runtime: Runti
             raise ModelError("it is out")
 
     tools = connect(plain=McpServerConfig(url=address, sampling=True))
-    tools.ask_model_by(sampler_of([Broken(), ScriptedModel([ModelReply("Sun.")])], HookManager().invoke))
+    tools.connections.requests.sampler = sampler_of([Broken(), ScriptedModel([ModelReply("Sun.")])], HookManager().invoke)
     assert "Sun." in content(runtime.handle("mcp__plain__think", {}))
 
 

@@ -115,8 +115,8 @@ class Parser:
                 self.position += 1
             elif char not in ("", "\n", until):
                 # `( .. ) done`: after a compound command a reserved word needs no separator.
-                last = item.items[-1][1].commands[-1]
-                if not (words and self.reserved(words) and isinstance(last, syntax.Compound)):
+                may_close = bool(words and self.reserved(words))
+                if not (may_close and isinstance(item.items[-1][1].commands[-1], syntax.Compound)):
                     raise self.fail(f"unexpected {char!r}")
 
     def _ended(self, until: str, words: tuple[str, ...]) -> bool:

@@ -1,6 +1,7 @@
 """The tool `ha_call_service`: have it do something. Most services ask the user."""
 
 from ...core.builtin import registry, text
+from ...types import Resources
 from . import tool
 
 _DOMAIN = "^[a-z0-9_]+$"
@@ -16,7 +17,7 @@ registry.register(
         entity_id=text("What to do it to; several with commas between."),
         data={"type": "object", "description": 'What else it takes, such as {"brightness_pct": 40}.'},
     ),
-    resources="handrail.tools.home_assistant.calls:resources",
+    resources=lambda _: Resources(writes=("home assistant",)),  # one after the other, in the model's order
     actions="handrail.tools.home_assistant.calls:actions",
     example={
         "domain": "persistent_notification",
