@@ -20,6 +20,7 @@ _HOST = Host(modules=("tests.loaded_shell_host",))
 # Whose tests are about the start of a shell host, and about what becomes of one that is killed.
 _WITH_REAL_ONES = (
     "environments/shell_host/",
+    "environments/test_command_input",
     "environments/test_live_environment_crashes",
     "environments/test_live_environment_leaks",
     "environments/test_sandbox",
