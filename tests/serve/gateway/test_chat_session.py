@@ -46,6 +46,7 @@ def test_commands_of_plugins_are_run_and_listed(home: Path) -> None:
             {**typed, "command": "help", "alias_used": "help", "args_raw": ""},
         ]
     finally:
+        served.app.runtime.hooks.unregister("noting")
         store.close()
         served.keys.close()
 
