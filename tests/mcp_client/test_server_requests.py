@@ -144,7 +144,9 @@ def test_the_next_model_is_asked_when_one_fails(connect: Connect, runtime: Runti
             raise ModelError("it is out")
 
     tools = connect(plain=McpServerConfig(url=address, sampling=True))
-    tools.connections.requests.sampler = sampler_of([Broken(), ScriptedModel([ModelReply("Sun.")])], HookManager().invoke)
+    tools.connections.requests.sampler = sampler_of(
+        [Broken(), ScriptedModel([ModelReply("Sun.")])], HookManager().invoke
+    )
     assert "Sun." in content(runtime.handle("mcp__plain__think", {}))
 
 

@@ -104,9 +104,8 @@ class ApprovalStore:
                         taken = "UPDATE requests SET owner = ?, expires = ? WHERE id = ?"
                         connection.execute(taken, (me, expires, row["id"]))
                         return _stored({**dict(row), "owner": me, "expires": expires})
-                while (
-                    connection.execute(_ID, (request.id,)).fetchone() is not None
-                ):  # of the short ids two are the same
+                # Two of the short ids may be the same.
+                while connection.execute(_ID, (request.id,)).fetchone() is not None:
                     request = request._replace(id=new_id())
                 connection.execute(_ADD_REQUEST, (request.id, *values[1:]))
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
