@@ -138,7 +138,7 @@ class TestComingIn:
         """An agent starts a web server on this machine, and its user opens it in the browser that is logged in."""
         page = visit("live").context.new_page()
         page.goto(hostile_port.url)
-        page.wait_for_function("document.title === 'done'")
+        page.wait_for_function("() => document.title === 'done'")
         cookie = hostile_port.cookies[0]
         assert "handrail=" in cookie, "the browser does not send it: then this test shows nothing"
         asked = {"tool": "terminal", "arguments": {"command": "true"}}

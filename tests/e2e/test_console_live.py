@@ -178,7 +178,7 @@ class TestCalls:
         page.get_by_role("button", name="Undo this call").press("Enter")
         expect(page.get_by_role("status").filter(has_text="as before")).to_be_visible()
         # The button is gone, and a keyboard goes on from where it was.
-        page.wait_for_function("document.querySelector('.split-detail').contains(document.activeElement)")
+        page.wait_for_function("() => document.querySelector('.split-detail').contains(document.activeElement)")
         assert "return 1" in target.read_text()
         page.get_by_role("button", name="Redo").click()
         eventually(lambda: target.exists() and "return 2" in target.read_text())
