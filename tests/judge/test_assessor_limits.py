@@ -240,3 +240,8 @@ def test_any_text_at_all_gets_an_assessment() -> None:
         assessment = assess(text)
         for start, end in [part.span for part in (*assessment.findings, *assessment.segments, *assessment.unknown)]:
             assert 0 <= start <= end <= len(text), repr(text)
+
+
+@pytest.mark.parametrize("text", ["! )", "time )", "a; ! )", "! ! )", "if a; then ! ) fi"])
+def test_a_bracket_after_no_command_is_asked_about(text: str) -> None:
+    assert assess(text).findings
